@@ -16,7 +16,7 @@ that lacks a state of the likeliest chain has other states: it is named, and lef
 ... )
 >>> states = run.states()
 >>> states.emissions.mean.round(1).tolist()
-[[0.0, 0.2, 0.8], [0.7, 0.3, 0.0]]
+[[0.0, 0.2, 0.8], [0.7, 0.2, 0.0]]
 >>> states.path[[0, -1]].tolist()
 [1, 0]
 """

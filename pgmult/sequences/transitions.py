@@ -12,7 +12,7 @@ the shares at each step ahead: all are exact for that draw.
 ... )
 >>> moves = run.transitions()
 >>> moves.draws.shape, moves.mean.round(1).tolist()
-((200, 2, 2), [[0.6, 0.4], [0.0, 1.0]])
+((400, 2, 2), [[0.7, 0.3], [0.0, 1.0]])
 >>> moves.durations().mean.shape, moves.occupancy(5).mean.shape, moves.reach(5).mean.shape
 ((2,), (2, 6, 2), (2, 2))
 """
