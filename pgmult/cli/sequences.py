@@ -215,12 +215,16 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     """
     from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
     from pgmult.sequences.models.markov import MarkovChain
+    from pgmult.sequences.models.mixed_markov import MixedMarkovChain
 
     models = {
         "markov": (MarkovChain(1), "a Markov chain of order 1"),
         "markov2": (MarkovChain(2), "a Markov chain of order 2"),
         **_hidden(options, data),
     }
+    if options.model == "markov" and data.design is not None:
+        words = f"a Markov chain of order 1 whose transitions depend on {options.inputs}"
+        models["markov"] = MixedMarkovChain(data.num_symbols), words
     dims = options.state_dim or (usual_state_dim(data),)
     for size in dims:
         words = f"probabilities driven by a linear Gaussian state of {size} dimensions"

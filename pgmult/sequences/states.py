@@ -312,7 +312,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     """Draws of a run whose states are matched over draws and chains, the most frequent first."""
     data = sequences_of(run)
     fits = max(10, _HELD // (data.num_steps * run.model.num_states))
-    draws = list(_draws(run, data, min(max_draws, fits)))
+    draws = list(draws_with_states(run, data, min(max_draws, fits)))
     chains = sorted({draw.chain for draw in draws})
     orders, means = [], []
     for c in chains:
@@ -353,7 +353,7 @@ def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
     return np.asarray((weights * leaves[which[steps]]).sum(axis=0) / weights.sum(axis=0))
 
 
-def _draws(run: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
+def draws_with_states(run: Posterior, data: Sequences, max_draws: int) -> Iterator[_Draw]:
     """Draws of all chains, as many of each."""
     model = run.model
     draws = draws_of(run, model.predictive_variables, max_draws)

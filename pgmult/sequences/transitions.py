@@ -38,8 +38,9 @@ from pgmult.sequences.data.sequences import Sequences, few_of
 from pgmult.sequences.figures import labels_of
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
+from pgmult.sequences.models.mixed_markov import MixedMarkovChain
 from pgmult.sequences.posteriors import draws_of, sequences_of
-from pgmult.sequences.states import matched_draws
+from pgmult.sequences.states import draws_with_states, matched_draws
 
 _MOST_ROWS = 100  # of inputs that differ
 _MOST_HELD = 20_000_000  # probabilities
@@ -284,9 +285,13 @@ def transitions(
             probs[:, None, None], np.ones((len(probs), 1, 1, len(before))), before, names, "", (),
             "symbol", probability, run.model.contexts_without_data(data, before),
         )  # fmt: skip
-    taken = matched_draws(run, most).taken
     model: MultinomialHMM = run.model
-    names = [str(m + 1) for m in range(model.num_states)]
+    if isinstance(model, MixedMarkovChain):  # whose states are the symbols
+        names, what = labels_of(data), "symbol"
+        taken = [(draw, np.arange(len(names))) for draw in draws_with_states(run, data, most)]
+    else:
+        taken, what = matched_draws(run, most).taken, "hidden state"
+        names = [str(m + 1) for m in range(model.num_states)]
     values = {
         name: np.array([draw.values[name] for draw, _ in taken])
         for name in model.predictive_variables
@@ -319,7 +324,7 @@ def transitions(
     return Transitions(
         np.stack([_padded(p, size) for p in matrices], axis=1),
         np.stack([_padded(w, size) for w in weights], axis=1),
-        names, names, column, levels, "hidden state", probability,
+        names, names, column, levels, what, probability,
     )  # fmt: skip
 
 

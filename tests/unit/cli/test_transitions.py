@@ -127,3 +127,16 @@ def test_forecasts_that_need_inputs_name_the_option(place, capsys):
     assert {row["warm"] for row in read(out)} == {"0", "0.5"}
     gap = ["--difference", "0", "0.5", "--out", out]
     assert main(["sequences", "transitions", there, "--at", "warm=0,0.5", *gap]) == 0
+
+
+def test_a_markov_chain_with_inputs_has_transitions_of_symbols_by_groups(place):
+    rows = [["id", "t", "s", "sex"]]
+    rows += [
+        [i, t, "xy"[(i + t * (1 + i % 2)) % 3 % 2], "fm"[i % 2]] for i in range(8) for t in range(8)
+    ]
+    table = write(place / "sexes.csv", rows)
+    words = ["--symbol", "s", "--sequence", "id", "--time", "t", "--model", "markov"]
+    there, out = str(place / "sexes"), str(place / "sexes-moves.csv")
+    assert main(["sequences", "fit", table, *words, "--inputs", "~ sex", *FIT, there]) == 0
+    assert main(["sequences", "transitions", there, "--by", "sex", "--out", out]) == 0
+    assert {(row["sex"], row["from"]) for row in read(out)} == {(s, k) for s in "fm" for k in "xy"}
