@@ -18,7 +18,6 @@ from pgmult.cli.shared import (
     predict_complete,
     read_table,
 )
-from pgmult.core.tables import as_columns
 from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
 
@@ -102,6 +101,8 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
 
 def _margins(table: Any, options: argparse.Namespace) -> tuple[str, dict[Any, float]]:
     """Read one margin of a population: a column of labels, and a column of people."""
+    from pgmult.core.tables import as_columns
+
     columns = as_columns(read_table(table, options), "margins")
     if len(columns) != 2:
         raise ValueError(

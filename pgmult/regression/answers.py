@@ -552,10 +552,16 @@ def predicted_rows(
     wanted = dict.fromkeys(table_of(data.design))
     for columns, argument in zip(also, ("by", "weight"), strict=False):
         names = [columns] if isinstance(columns, str) else as_strings(columns or (), argument)
-        wanted |= dict.fromkeys(as_choice(column, argument, given) for column in names)
+        for column in names:
+            as_choice(column if column in given else source_of(column), argument, given)
+        wanted |= dict.fromkeys(names)
     wanted |= {source_of(column): None for column in wanted}
     with under_name(name, of="the table"), under_name(name, of="covariates"):
-        cells = {column: cells_of_rows(given, column, size) for column in wanted if column in given}
+        cells = {
+            column: cells_of_rows(given, column, size)
+            for column in wanted
+            if source_of(column) in given or column in given
+        }
     table = {column: one.values for column, one in cells.items()}
     may_be_new = new_levels is not False
 

@@ -77,7 +77,9 @@ def report(
     data = data_of_run(run)
     design = data.design
     count = min(count, max(20, int(_CELLS / data.counts.size)))
-    rows = predicted_rows(run, max_draws=count)
+    groups = [term for term in design.terms if isinstance(term, GroupTerm)]
+    variables = list(dict.fromkeys(name for term in groups for name in term.variables))
+    rows = predicted_rows(run, also=(variables,), max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
     unweighted = not data.is_weighted
     beside = compare(run, max_draws=count) if asked is True and unweighted else asked
@@ -92,7 +94,7 @@ def report(
         sections.append(
             _shown(apart, "What each column does", "Everything else unchanged", f"+{form}")
         )
-    by_group = [_by_group(rows, term) for term in design.terms if isinstance(term, GroupTerm)]
+    by_group = [_by_group(rows, term) for term in groups]
     for answer in by_group:
         title = f"{kind} by {answer.axes[0]}"
         sections.append(_shown(answer, title, "Means over the observations", form))

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.arguments import as_repeats, as_strings, brief
+from pgmult.core.arguments import as_mapping, as_repeats, as_strings, brief
 from pgmult.core.labels import order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
@@ -819,6 +819,7 @@ def in_channels(channels: Mapping[str, Any]) -> Sequences:
     >>> both.channels, both.alphabet.tolist(), both.totals.tolist()
     ((2, 2), ['job: A', 'job: B', 'place: 0', 'place: 1'], [2, 1, 2, 2, 2])
     """
+    channels = as_mapping(channels, "channels")
     if len(channels) < 2:
         raise ValueError(f"channels must be two or more, got {len(channels)}")
     each = {name: as_sequences(data) for name, data in channels.items()}

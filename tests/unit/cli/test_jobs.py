@@ -374,7 +374,7 @@ class TestSequences:
         assert "a.fa (FASTA): 2 sequences, 28 steps, 8 different symbols and 28 observations" in out
         alike, unknown = sorted(errors.splitlines())
         assert "(soft-masked?) has 'A' and 'a', which differ in capitals" in alike
-        assert "has N, for bases that are not known, and N is a symbol like the others" in unknown
+        assert "has N, for unknown bases, and N is a symbol like the others" in unknown
 
     @pytest.mark.slow
     def test_resume_goes_on(self, capsys, sequence_run):
@@ -497,7 +497,7 @@ SHARED = {
     "export": {"--out"},
 }  # fmt: skip
 OWN = {
-    "topics": {"content", "quotes", "pack", "refit", "search"},
+    "topics": {"content", "quotes", "pack", "refit", "search", "shares"},
     "fields": set(),
     "sequences": {"forecast", "states", "transitions"},
     "regression": {

@@ -175,13 +175,13 @@ def test_what_is_said_is_not_guessed(absent, missing):
 
 
 def test_rare_ones_and_single_gaps_are_zeros():
-    data, guess, zeros = read_field(cases(share=0.005, zeros=False), **READ)
+    data, guess, zeros, _ = read_field(cases(share=0.005, zeros=False), **READ)
     assert (data.counted, guess) == (None, "")
     assert "combinations of inputs and categories have no row, as 'Mumps' at 1970" in zeros
     table = cases(1970)
     for column in table.values():
         del column[2]  # Mumps of one state in 1970
-    data, guess, zeros = read_field(table, **READ)
+    data, guess, zeros, _ = read_field(table, **READ)
     assert (data.counted, guess) == (None, "")
     assert zeros == (
         "1 of 72 combinations of inputs and categories have no row, as 'Mumps' at 1970, TX: taken"
@@ -195,7 +195,7 @@ def test_of_those_that_are_not_nested_the_one_with_fewer_counts_is_zero():
     kept = [row for row in rows if row[2] != "Polio" or row[0] < 1972]
     kept = [(y, s, d, n // 5 if d == "Polio" else n) for y, s, d, n in kept]
     columns = map(list, zip(*kept, strict=True))
-    data, guess, zeros = read_field(dict(zip(table, columns, strict=True)), **READ)
+    data, guess, zeros, _ = read_field(dict(zip(table, columns, strict=True)), **READ)
     assert np.count_nonzero(~data.counted, axis=0).tolist() == [0, 12, 0]
     assert "'Polio' has no row at year 1972 to 1977, anywhere: taken for 0, as it was" in guess
     assert zeros.startswith("18 of 72")

@@ -114,7 +114,7 @@ def test_text_says_everything(summary):
     assert head in text
     assert "Does it predict better than simple models?" in text
     assert re.search(r"unigram +-7.0000 +\+1.000 ± 0.000 +better", text)
-    assert "2 x 100 draws after 7 sweeps of tuning, 2 s, seed 3" in text
+    assert "2 x 100 draws after 7 sweeps of tuning, 2 s of sampling, seed 3" in text
 
 
 def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_everywhere(summary):
