@@ -581,9 +581,9 @@ def _groups(
 
 def _respondent(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray | None:
     """The respondent of each occasion, where the first of several columns identifies them."""
-    name, *others = arranged["occasion_columns"]
-    if not others:
+    if len(arranged["occasion_columns"]) < 2:
         return None
+    name = arranged["occasion_columns"][0]
     codes = Levels.of({name: table_column(columns, name, "occasion")})[1]
     return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 

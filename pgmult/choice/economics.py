@@ -286,6 +286,7 @@ def elasticities(
     v_s p_r ((r = s) - p_s) (Train 2009, 3.6).
     """
     data = data_of_run(run).of_best
+    as_choice(column, "column", list(table_of(data.design)))
     levels, of_row = data.labels(by)
     within, number, draws = column in attributes_of(data), len(levels), []
     for _, rows in settings_of(data, at):

@@ -320,7 +320,7 @@ class _Groups(NamedTuple):
         used = _matching(rows, where)
         axes: dict[str, Any] = {}
         codes = np.zeros(len(rows), dtype=np.int64)
-        if isinstance(by, Mapping):
+        if isinstance(by, Mapping) and by:
             columns = tuple(by)
             axes = {
                 as_choice(c, "column", list(rows.table)): _values(rows.table[c], used, asked, c)

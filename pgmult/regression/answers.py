@@ -10,7 +10,7 @@ probabilities and of log odds. None of them reports coefficients of sticks.
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -114,7 +114,7 @@ def predict(
     if weight is not None and new is None:
         raise ValueError("weight must be left out where there is no table but the data")
     rows = predicted_rows(
-        run, new, also=(by, weight), new_levels=as_flag(new_levels, "new_levels"),
+        run, new, by=by, weight=weight, new_levels=as_flag(new_levels, "new_levels"),
         max_draws=max_draws, random_seed=random_seed,
     )  # fmt: skip
     rows, quantity = _of_outcome(run, rows, outcome)
@@ -186,14 +186,14 @@ def poststratify(
         raise TypeError("weight must name the column of the census with the people of each cell")
     data = data_of_run(run)
     rows = predicted_rows(
-        run, census, also=(by, weight), new_levels=new_levels, max_draws=max_draws,
+        run, census, by=by, weight=weight, new_levels=new_levels, max_draws=max_draws,
         random_seed=random_seed, name="census",
     )  # fmt: skip
     if margins is not None:
         weights = rake(rows.table, data.respondents, as_mapping(margins, "margins"))
         rows = replace(rows, weights=weights)
     rows, quantity = _of_outcome(run, rows, outcome)
-    columns = [by] if isinstance(by, str) else list(by or ())
+    columns = [by] if isinstance(by, str) else [] if by is None else list(by)
     of = f"by {' and '.join(columns)}" if columns else "of the population"
     caption = f"{quantity} {of}."
     shares = average(over=rows, by=by, weight=weight, caption=caption, probability=probability)
@@ -518,7 +518,8 @@ def predicted_rows(
     run: Posterior,
     new: Any = None,
     *,
-    also: Iterable[str | Sequence[str] | None] = (),
+    by: str | Sequence[str] | None = None,
+    weight: str | None = None,
     new_levels: bool | None = False,
     max_draws: int = 1000,
     random_seed: int = 0,
@@ -531,7 +532,8 @@ def predicted_rows(
     run : Posterior
     new : table, optional
         The cells of the data, weighted by their observations, by default.
-    also : columns beside those of the formula that are needed; None is ignored
+    by, weight : str or sequence of str, optional
+        Columns beside those of the formula that are needed.
     new_levels : bool, optional
         Whether groupings may have labels that the data lack; None if some, but not all may.
     max_draws, random_seed : int
@@ -550,11 +552,12 @@ def predicted_rows(
             given = as_columns(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
     wanted = dict.fromkeys(table_of(data.design))
-    for columns, argument in zip(also, ("by", "weight"), strict=False):
-        names = [columns] if isinstance(columns, str) else as_strings(columns or (), argument)
-        for column in names:
-            as_choice(column if column in given else source_of(column), argument, given)
-        wanted |= dict.fromkeys(names)
+    groups = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
+    for column in groups:
+        as_choice(column if column in given else source_of(column), "by", given)
+    wanted |= dict.fromkeys(groups)
+    if weight is not None:
+        wanted[as_choice(weight, "weight", given)] = None
     wanted |= {source_of(column): None for column in wanted}
     with under_name(name, of="the table"), under_name(name, of="covariates"):
         cells = {
@@ -563,7 +566,7 @@ def predicted_rows(
             if source_of(column) in given or column in given
         }
     table = {column: one.values for column, one in cells.items()}
-    may_be_new = new_levels is not False
+    may_be_new = new_levels is None or as_flag(new_levels, "new_levels")
 
     def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
         exact = {
@@ -615,7 +618,7 @@ def _population(
     if weight is not None and population is None:
         raise ValueError("weight must be left out where there is no table but the data")
     return predicted_rows(
-        run, population, also=(by, weight), max_draws=max_draws, random_seed=random_seed,
+        run, population, by=by, weight=weight, max_draws=max_draws, random_seed=random_seed,
         name="population",
     )  # fmt: skip
 

@@ -79,7 +79,7 @@ def report(
     count = min(count, max(20, int(_CELLS / data.counts.size)))
     groups = [term for term in design.terms if isinstance(term, GroupTerm)]
     variables = list(dict.fromkeys(name for term in groups for name in term.variables))
-    rows = predicted_rows(run, also=(variables,), max_draws=count)
+    rows = predicted_rows(run, by=variables, max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
     unweighted = not data.is_weighted
     beside = compare(run, max_draws=count) if asked is True and unweighted else asked
