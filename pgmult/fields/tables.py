@@ -141,10 +141,11 @@ def read_field(
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
     columns = as_columns(table, "table")
+    wide = as_strings(wide, "wide")
     if wide:
         if category is not None or count is not None:
             raise ValueError("wide must be given alone, without category and count")
-        columns = _as_long(columns, chosen, as_strings(wide, "wide"))
+        columns = _as_long(columns, chosen, wide)
         category, count = _CATEGORY, _COUNT
     category = as_kind(category, "category", str, "the column of the category, or pass wide=")
     roles = {f"inputs {name}": name for name in chosen}

@@ -6,7 +6,7 @@ the observations until each margin holds. Combinations within the margins are as
 are in the sample.
 
 >>> rake({"sex": ["f", "f", "m"], "age": ["old", "young", "young"]}, [1.0, 1.0, 1.0],
-...      {"sex": {"f": 50, "m": 50}, "age": {"old": 30, "young": 70}})
+...      {"sex": {"f": 50, "m": 50}, "age": {"old": 30, "young": 70}}).round(3)
 array([30., 20., 50.])
 """
 

@@ -170,7 +170,8 @@ def rows_of(
 
 def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
     """Places of categories in the order of a list, which may have more of them."""
-    listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
+    with under_name("ordered", of="labels"):
+        listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
     missing = [name for name in categories if name not in listed]
     if missing:
         raise ValueError(f"ordered must list every category, it lacks {', '.join(missing)}")

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from pgmult.core.arguments import as_repeats, as_seed
+from pgmult.core.arguments import as_flag, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design
@@ -115,6 +115,7 @@ def predict(
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     sequences = sequences_of(run, data)
+    filtered = as_flag(filtered, "filtered")
     model, is_known = run.model, isinstance(run.model, Foretells)
     most = 500 if is_known or data is None else 100
     if max_draws is not None:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from pgmult.core.arguments import as_mapping, as_repeats, as_strings, brief
+from pgmult.core.arguments import as_mapping, as_repeats, as_strings, brief, under_name
 from pgmult.core.labels import order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
@@ -822,7 +822,8 @@ def in_channels(channels: Mapping[str, Any]) -> Sequences:
     channels = as_mapping(channels, "channels")
     if len(channels) < 2:
         raise ValueError(f"channels must be two or more, got {len(channels)}")
-    each = {name: as_sequences(data) for name, data in channels.items()}
+    with under_name("channels", of="data"):
+        each = {name: as_sequences(data) for name, data in channels.items()}
     first = next(iter(each.values()))
     for name, data in each.items():
         if data.lengths.tolist() != first.lengths.tolist():

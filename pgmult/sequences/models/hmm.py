@@ -102,7 +102,10 @@ class MultinomialHMMState:
 
 def _as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
     """Return which transitions are possible: in a square array, one or more in each row."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a square array of True and False: {error}") from None
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "bi":
         raise ValueError(
             f"{name} must be a square array of True and False, got shape {array.shape} of"
