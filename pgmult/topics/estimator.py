@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pgmult.compiled.rows import row_threads
-from pgmult.core.arguments import as_flag
+from pgmult.core.arguments import as_flag, under_name
 from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.sampling.driver import sample
@@ -108,6 +108,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError(f"X must hold at least one token, got {corpus!r}")
         num_topics = as_num_topics(self.n_components, "n_components")
         model = CorrelatedTopics(num_topics, self.word_concentration)
+        with under_name("X", of="data"):
+            corpus = model.as_data(corpus)
         self.posterior_ = sample(
             model, corpus, draws=self.draws, tune=self.tune, chains=self.chains, thin=self.thin,
             cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),

@@ -397,7 +397,9 @@ def quotes(
     if texts is None:
         note = "The run holds no texts, so documents are named only."
     names, places = topic_names(run, chain), place.reshape(best.shape)[topics]
-    draws = shares.draws[:, places, np.asarray(topics)[:, None]].reshape(len(shares.draws), -1)
+    draws = shares.draws[:, places, np.asarray(topics, dtype=np.int64)[:, None]].reshape(
+        len(shares.draws), -1
+    )
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note, draws)
 
 

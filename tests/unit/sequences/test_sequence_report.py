@@ -51,7 +51,7 @@ def test_report_finds_the_season_and_scores_what_was_held_out(sampled):
     found = report(posterior, held_out=later)
     said = " ".join(found.verdict)
     assert "They swing with a period of 1" in said
-    assert "is told better than by overall shares" in said
+    assert "The model predicts a step better than" in said
     page = found.html()
     assert "no data" in page
     assert "the last that was seen" in page
