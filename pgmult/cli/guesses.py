@@ -1,0 +1,684 @@
+"""Guesses which jobs fit the columns of a table, and the commands that do them.
+
+A guess follows from the kinds of columns and their names (`pgmult.cli.kinds`). Names and cells of
+the file reach a command between quotes alone.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import compress, pairwise, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pgmult.cli.kinds import FEW, MOST_OUTCOMES, PEOPLE, RANKS, SHOWN, ColumnGuess, shortened
+
+if TYPE_CHECKING:
+    from pgmult.core.reports import Section
+
+_ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
+_CHOICES = "choice chosen mode alt brand depvar"
+_TRIALS = "n size total totals trials games ntotal denominator"
+_MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
+_FEWEST_STEPS = 10
+_WIDTH = 94  # of a command's lines
+_CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best are all printed
+_ALIKE = 3  # letters with which names of columns of a kind begin
+_ROUNDED = 1.005  # sum of shares, each of them rounded
+_MOST_GAPS = 0.2  # share of rows that a term may cost
+_LOOKED_AT = 4000  # rows in which linear combinations are looked for
+
+Option = tuple[str, Sequence[Any]]
+
+
+class Guess(NamedTuple):
+    """A job that fits some columns."""
+
+    title: str
+    why: str
+    commands: Sequence[str]
+
+    def section(self) -> "Section":
+        """A section of the report, with commands to paste."""
+        from pgmult.core.reports import Section
+
+        rows = [(command,) for command in self.commands]
+        pasted = "".join(f"\n{command}\n" for command in self.commands).removesuffix("\n")
+        return Section(self.title, self.why, head=("command",), rows=rows, lines=lambda _: pasted)
+
+
+def command_of(words: Iterable[Any], options: Iterable[Option]) -> str:
+    """A command with its words quoted, over several lines where it is long."""
+    lines = [""]
+    for name, values in [("pgmult", words), *options]:
+        option = " ".join([name, *(shlex.quote(str(value)) for value in values)])
+        if lines[-1].strip() and len(f"{lines[-1]} {option}") > _WIDTH:
+            lines.append("   ")
+        lines[-1] = f"{lines[-1]} {option}" if lines[-1] else option
+    return " \\\n".join(lines)
+
+
+def in_formula(name: str) -> str:
+    """A column's name in a formula; empty if it cannot stand there."""
+    from pgmult.formulas.language import parse
+
+    for text in (name, f"`{name}`"):
+        try:
+            if parse(f"~ {text}").columns == (name,):
+                return text
+        except ValueError:
+            continue
+    return ""
+
+
+def file_of(path: Path) -> str:
+    """A path that no command takes for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+class Guesses:
+    """The columns with what they are good for, and the jobs that fit them."""
+
+    def __init__(self, path: Path, columns: Sequence[ColumnGuess], reading: list[Option]):
+        self.path, self.reading = file_of(path), reading
+        self.columns = [
+            c for c in columns
+            if c.can_be_named and 2 * c.missing < len(c.cells) and not c.is_row_number
+        ]  # fmt: skip
+        self.num_rows = len(columns[0].cells) if columns else 0
+        self.categories = [c for c in self.columns if c.is_category]
+        times = [c for c in self.columns if c.is_time and not c.cycle]
+        years = [c for c in times if c.is_called("year years yr")]
+        self.time = next(iter([c for c in times if c.kind == "dates"] or years or times), None)
+        counts = [c for c in self.columns if c.is_count and c is not self.time]
+        several = sum(c.is_called("count counts") for c in counts) > 1  # likes, replies
+        counts = [] if several else counts
+        counts += [c for c in self.columns if c.is_survey_weight]
+        self.count = counts[0] if counts else None
+        self.places = [c for c in self.columns if c.kind == "US states"]
+        self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
+        self.people = self._repeated()
+        self.counted = self._counts_side_by_side()
+
+    def jobs(self) -> list[Guess]:
+        """Jobs that fit, the likeliest first."""
+        topics, choice = self._topics(), self._choice()
+        if choice:
+            others = [choice]
+        else:
+            tables = [self._fields(), self._regression()]
+            others = [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
+        return [job for job in (topics, *others) if job is not None]
+
+    def _is_of_places(self) -> bool:
+        """Whether counts of labels over places and times are all that there is."""
+        others = [c for c in self.columns if c not in (self.time, self.count, *self.places)]
+        return self.count is not None and len([c for c in others if c.is_category]) == 1
+
+    def _repeated(self) -> ColumnGuess | None:
+        """The column of people who have several rows, if there is one."""
+        for c in self.columns:
+            can_be = c in self.identifiers or (c.is_category and c.is_called(PEOPLE))
+            if can_be and 1.5 * len(c.counts) <= c.counts.total() and len(c.counts) > FEW:
+                return c
+        return None
+
+    def _is_of_groups(self, c: ColumnGuess) -> bool:
+        """Whether whole numbers stand for groups: two columns or more are the same in each."""
+        many = c.kind == "whole numbers" and 2 * len(c.counts) <= c.counts.total()
+        if not many or len(c.counts) <= MOST_OUTCOMES or c.is_measure or c is self.count:
+            return False
+        others = [x for x in self.columns if x is not c and 1 < len(x.counts) < len(c.counts)]
+        return sum(x.follows_from(c) for x in others) > 1
+
+    # ------------------------------------------------------------------- outcomes
+
+    def outcomes(self) -> list[ColumnGuess]:
+        """Columns that may be the outcome of a regression, the likeliest first, and only the close.
+
+        What a column is called counts most; then its labels and its place: outcomes stand first or
+        last, have more than two labels or an order, and are neither traits of people nor treatments
+        nor balanced by design.
+        """
+        scores = {c: self._score(c) for c in self.columns if self._can_be_outcome(c)}
+        ranked = sorted(scores, key=lambda c: -scores[c])
+        close = [c for c in ranked if scores[c] >= scores[ranked[0]] - _CLOSE]
+        named = [c for c in close if c.is_outcome == 2]
+        return (close if len(named) < _MOST_GUESSES else named)[:_MOST_GUESSES]
+
+    def _can_be_outcome(self, c: ColumnGuess) -> bool:
+        labels = c.is_category and len(c.counts) <= MOST_OUTCOMES
+        numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
+        used = c in (self.time, self.count, self.people) or c in self.places or c.cycle
+        return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
+
+    def _score(self, c: ColumnGuess) -> float:
+        others = [x for x in self.columns if x not in (self.count, self.people, self.time)]
+        score = {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
+        score += 1.5 * (c is others[0]) + 1.0 * (c is others[-1])
+        score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded
+        score -= 3.0 * c.is_trait + 3.0 * c.is_treatment
+        if not c.is_category:
+            score -= 0.5 if c.is_yes_or_no else 1.5
+        if self.count is None and len(set(c.counts.values())) == 1:
+            score -= 1.5  # balanced, as designs are
+        if self.people is not None and c.follows_from(self.people):
+            score -= 3.0
+        if any((x.is_category or x.is_scale) and len(x.counts) > len(c.counts) and c.follows_from(x)
+               and 3 * len(x.counts) <= self.num_rows for x in self.columns):  # fmt: skip
+            score -= 1.5  # what labels of places and things imply
+        return score - 2.0 * c.missing / max(1, self.num_rows)
+
+    def _regression(self) -> Guess | None:
+        outcomes, counted = self.outcomes(), self.counted
+        best = self._score(outcomes[0]) if outcomes else -1.0
+        commands, names, limited = [], [], ""
+        if counted is not None and (best < 2.0 or counted[1] == self._shares()):
+            commands.append(self._regress(*counted))
+            names.append(" and ".join(shortened(c.name) for c in counted[1][:SHOWN]))
+        for outcome in outcomes if best >= 0.0 or not commands else ():
+            if (self.count is None or not commands) and len(commands) < _MOST_GUESSES:
+                formula, terms = in_formula(outcome.name), self._terms(outcome)
+                if not terms:
+                    continue
+                used = dict([*terms.items()][:MOST_TERMS])
+                if len(terms) > len(used) and not limited:
+                    limited = f", with {len(used)} of {len(terms)} columns"
+                commands.append(self._regress(formula, [outcome]))
+                names.append(shortened(outcome.name))
+        if not commands:
+            return None
+        why = f"What shares of '{names[0]}' depend on{limited}."
+        if names[1:]:
+            or_of = " or ".join(f"'{name}'" for name in names[1:])
+            why += f" If it is {or_of} that you ask about, paste that command."
+        return Guess("Regression", why, commands)
+
+    def _regress(self, outcome: str, columns: Sequence[ColumnGuess]) -> str:
+        """The command of a regression."""
+        terms = dict([*self._terms(*columns).items()][:MOST_TERMS])
+        weights = [self.count] if self.count and self.count not in columns else []
+        options: list[Option] = [("--weight", [column.name]) for column in weights]
+        used = [*columns, *terms.values(), *weights]
+        return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms)}")
+
+    def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]] | None:
+        """Columns of counts: successes and trials, or the categories that stand together."""
+        counts = [c for c in self.columns if self._may_be_counts(c)]
+        for trials in (c for c in counts if c.is_called(_TRIALS)):
+            for c in counts:
+                pairs = zip(c.cells, trials.cells, strict=True)
+                if c is not trials and all(None in p or p[0] <= p[1] for p in pairs):
+                    return f"p({in_formula(c.name)}, {in_formula(trials.name)})", [c, trials]
+        if shares := self._shares():
+            return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
+        runs: list[list[ColumnGuess]] = [[]]
+        for c in self.columns:
+            if c in counts:
+                runs[-1].append(c)
+            elif runs[-1]:
+                runs.append([])
+        longest = max(runs, key=len)
+        pair = len(longest) == 2 and not self.categories_of_many(longest)
+        if not (pair or 3 <= len(longest) <= MOST_OUTCOMES):
+            return None
+        named = ", ".join(in_formula(c.name) for c in longest)
+        return f"c({named})", longest
+
+    def _shares(self) -> list[ColumnGuess]:
+        """Columns of percentages, or of shares, of a sample whose size is in the table."""
+        from pgmult.core.labels import begin_alike
+
+        if self.count is None:
+            return []
+        numbers = [
+            c for c in self.columns
+            if c.is_number and c.counts and min(c.counts) >= 0 and max(c.counts) <= 100
+            and c is not self.count and 5 * c.missing <= self.num_rows and in_formula(c.name)
+        ]  # fmt: skip
+        best: list[ColumnGuess] = []
+        for i, first in enumerate(numbers):
+            alike = [c for c in numbers[i:] if len(begin_alike([first.name, c.name])) >= _ALIKE]
+            for together in (alike, numbers[i:]):
+                while len(together) > max(1, len(best)):
+                    if _are_shares(together):
+                        best = together
+                        break
+                    together = together[:-1]
+        return best
+
+    def categories_of_many(self, columns: Sequence[ColumnGuess]) -> bool:
+        """Whether two columns of numbers are hardly counts: they stand among other numbers."""
+        return any(c.is_number and c not in columns and len(c.counts) > 25 for c in self.columns)
+
+    def _may_be_counts(self, c: ColumnGuess) -> bool:
+        many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
+        return many and bool(in_formula(c.name)) and not (c.is_time or c.is_called(PEOPLE + " age"))
+
+    # ------------------------------------------------------------------- terms
+
+    def _numbers(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
+        """Columns of numbers that differ, as a formula names them."""
+        numbers = {
+            in_formula(c.name): c for c in self.columns
+            if c.is_number and c not in without and len(c.counts) > 1
+        }  # fmt: skip
+        return dict([(name, c) for name, c in numbers.items() if name][:MOST_TERMS])
+
+    def _terms(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
+        """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
+        fixed, curves, groups = {}, {}, {}
+        for c in self.columns:
+            name, different = in_formula(c.name), len(c.counts)
+            if not name or different < 2 or c in (*without, self.count):
+                continue
+            if c.missing > _MOST_GAPS * self.num_rows:
+                continue
+            if c not in self.identifiers and any(_implied(c, x) for x in without):
+                continue
+            repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
+            if c.is_category and different <= FEW and c not in self.places:
+                fixed[name] = c
+            elif repeats and (c.is_category or c in self.identifiers):
+                groups[f"(1 | {name})"] = c
+            elif c.cycle:
+                first, last = c.cycle
+                bounds = f"lower_bound={first - 0.5:g}, upper_bound={last + 0.5:g}"
+                curves[f"cc({name}, df=4, {bounds})"] = c
+            elif c.kind == "dates" or (
+                c.is_number and not (c in self.identifiers or c.is_different_in_each_row)
+            ):
+                curves[f"s({name})" if different > FEW else name] = c
+        groups = _distinct(groups)
+        apart = _independent({**fixed, **curves}, [*without, *groups.values()])
+        fixed, curves = ({t: c for t, c in x.items() if t in apart} for x in (fixed, curves))
+        terms = {**fixed, **groups, **curves}
+        first = [t for t, c in terms.items() if c.is_treatment or c is self.people]
+        first += [t for t, c in terms.items() if c is self.time and t not in first]
+        ordered = [*first, *(t for t in terms if t not in first)]
+        used = self._with_few_gaps(ordered, terms, without)
+        shown = sorted(used[:MOST_TERMS], key=[*terms].index)
+        return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]]}
+
+    def _with_few_gaps(
+        self, ordered: list[str], terms: dict[str, ColumnGuess], outcomes: Sequence[ColumnGuess]
+    ) -> list[str]:
+        """Terms that together leave most rows complete, and outcomes their labels."""
+        import numpy as np
+
+        complete, used = np.ones(self.num_rows, dtype=np.bool_), []
+        of_labels = [c for c in outcomes if len(c.counts) <= MOST_OUTCOMES]
+        for term in ordered:
+            left = complete & (terms[term].codes >= 0)
+            labels = min(
+                (len({*c.codes[left]} - {-1}) / len(c.counts) for c in of_labels), default=1
+            )
+            if left.sum() >= (1 - 2 * _MOST_GAPS) * self.num_rows and labels > 0.5:
+                complete, used = left, [*used, term]
+        return used
+
+    # ------------------------------------------------------------------- jobs
+
+    def _fit(
+        self, family: str, used: Iterable[ColumnGuess], options: Iterable[Option], formula: str = ""
+    ) -> str:
+        """The command that fits; rows with a gap in a column that is used are left out."""
+        gaps: list[Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
+        words = [family, "fit", self.path, *filter(None, [formula])]
+        return command_of(words, [*options, *self.reading, *gaps, ("--out", [f"run-{family}"])])
+
+    def _topics(self) -> Guess | None:
+        texts = [column for column in self.columns if column.kind == "texts"]
+        if not texts:
+            return None
+        longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
+        number = min(50, max(5, round(longest.counts.total() ** 0.5 / 2)))
+        what: list[Option] = [("--column", [longest.name]), ("--topics", [number])]
+        commands = [self._fit("topics", [], what)]
+        terms = dict([*self._terms(longest).items()][:MOST_TERMS])
+        if terms:
+            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
+            commands.append(self._fit("topics", terms.values(), what))
+        more = "; with the other columns, what they do to the topics" if terms else ""
+        return Guess(
+            "Topics", f"What the texts of '{shortened(longest.name)}' are about{more}.", commands
+        )
+
+    def _sequences(self) -> Guess | None:
+        time, group = self.time, None
+        symbols = [c for c in self.columns if c.is_category or c.is_code]
+        symbols = [c for c in symbols if c not in self.places and not c.is_called(PEOPLE)]
+        symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
+        if self.counted is not None:
+            symbols = [c for c in symbols if c not in self.counted[1]]
+        if time is None or time.kind == "numbers" or self.count is not None or not symbols:
+            return None
+        if time.counts.total() < _FEWEST_STEPS:
+            return None
+        if len(time.counts) < 0.95 * time.counts.total():  # several sequences beside each other
+            group = self._group_of_steps(time, self._likeliest(symbols))
+            if group is None:
+                return None
+            symbols = [c for c in symbols if c is not group and not c.follows_from(group)]
+            if not symbols:
+                return None
+        symbol = self._likeliest(symbols)
+        used = {"--symbol": symbol, "--sequence": group, "--time": time}
+        columns = [column for column in used.values() if column is not None]
+        options: list[Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
+        every = _step(time, group)
+        if every is None:
+            return None
+        options += [("--every", [every])] if every else []
+        of_each = f" of each '{shortened(group.name)}'" if group else ""
+        why = f"One of {len(symbol.counts)} labels of '{shortened(symbol.name)}' at each"
+        why += f" '{shortened(time.name)}'{of_each}: what comes next, and what the gaps were."
+        commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
+        inputs = {
+            name: c for name, c in self._numbers(*columns).items()
+            if group is None or len({*group.codes[c.codes >= 0]} - {-1}) == len(group.counts)
+        }  # fmt: skip
+        inputs = dict([*inputs.items()][:FEW])
+        if inputs:
+            name = in_formula(group.name) if group else ""
+            terms = [*inputs, *([f"(1 | {name})"] if name else [])]
+            options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
+            options += [("--inputs", [f"~ {' + '.join(terms)}"])]
+            commands.append(self._fit("sequences", [*columns, *inputs.values()], options))
+            why = f"{why[:-1]}; with the other columns, what they do to its changes."
+        return Guess("Sequences", why, commands)
+
+    def _likeliest(self, candidates: Sequence[ColumnGuess]) -> ColumnGuess:
+        """The column that is most probably what is observed."""
+        return max(candidates, key=self._score)
+
+    def _group_of_steps(self, time: ColumnGuess, symbol: ColumnGuess) -> ColumnGuess | None:
+        """The column whose labels have about one row at each time."""
+        for column in self.columns:
+            can_be = column.kind in ("labels", "whole numbers") and column not in (time, symbol)
+            if can_be and column.counts.total() >= 3 * len(column.counts):
+                pairs = set(zip(column.cells, time.cells, strict=True))
+                if len(pairs) >= 0.95 * len(time.cells):
+                    return column
+        return None
+
+    def _fields(self) -> Guess | None:
+        where = [c for c in (self.time, *self.places[:1]) if c is not None]
+        where += [] if self.places else self._coordinates()
+        if not any(len(c.counts) > FEW for c in where):
+            return None
+        others = [c for c in self.categories if c not in where and c is not self.people]
+        if self.count is None:
+            others = [c for c in others if not self._is_of_a_group(c)]
+        if not others:
+            return None
+        inputs = set(zip(*(column.cells for column in where), strict=True))
+        if self.count is None and len(where[0].cells) < 4 * len(inputs):
+            return None  # about one label at each place and time
+        category = self._likeliest(others)
+        options: list[Option] = [("--inputs", [column.name for column in where])]
+        options += [("--places", ["us-states"])] if self.places else []
+        options += [("--category", [category.name])]
+        options += [("--count", [self.count.name])] if self.count else []
+        options += [("--max-categories", [10])] if len(category.counts) > 20 else []
+        over = " and ".join(shortened(column.name) for column in where)
+        labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
+        used = [*where, category, *([self.count] if self.count else [])]
+        return Guess(
+            "Fields", f"Shares of {labels} over {over}.", [self._fit("fields", used, options)]
+        )
+
+    def _is_of_a_group(self, outcome: ColumnGuess) -> bool:
+        """Whether it follows from labels of another column, as continents do from countries."""
+        return any(
+            len(outcome.counts) < len(c.counts) and 3 * len(c.counts) <= c.counts.total()
+            and outcome.follows_from(c)
+            for c in self.columns if c.is_category or c.is_called(PEOPLE)
+        )  # fmt: skip
+
+    def _coordinates(self) -> list[ColumnGuess]:
+        numbers = {column.name.lower(): column for column in self.columns if column.is_number}
+        for one in ("latitude", "lat"):
+            for other in ("longitude", "lon", "long", "lng"):
+                if {one, other} <= numbers.keys():
+                    return [numbers[one], numbers[other]]
+        return []
+
+    def _choice(self) -> Guess | None:
+        """Rows of alternatives, of which one was taken in each occasion; or columns of them."""
+        from pgmult.core.tables import exact_array, truth_of
+
+        people = [None, *(c for c in self.columns if c.is_called(PEOPLE))]
+        truths = [(c, truth_of(exact_array(c.cells))) for c in self.columns if len(c.counts) == 2]
+        taken = [(c, truth.tolist()) for c, truth in truths if truth is not None]
+        numbers = {sum(one) for _, one in taken}
+        for occasion, who in product(self.columns, people):
+            few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
+            if not any(many <= number <= few * many for number in numbers) or occasion is who:
+                continue
+            of_row = list(zip(occasion.cells, (who or occasion).cells, strict=True))
+            sizes = Counter(of_row)
+            if min(sizes.values()) == 1 or len(sizes) not in numbers or occasion.missing:
+                continue
+            for column, one in taken:
+                if sum(one) == len(sizes) == len(set(compress(of_row, one))):
+                    return self._of_occasions(column, occasion, who, of_row)
+        return self._of_wide()
+
+    def _of_occasions(
+        self, taken: ColumnGuess, occasion: ColumnGuess, who: ColumnGuess | None, of_row: list[Any]
+    ) -> Guess | None:
+        number = len(set(of_row))
+        people = [who] if who else [
+            column for column in self.columns
+            if column.is_called(PEOPLE) and 2 * len(column.counts) <= number
+            and len(set(zip(column.cells, occasion.cells, strict=True))) == number
+        ]  # fmt: skip
+        names = [
+            column for column in self.columns
+            if column.is_called(_ALTERNATIVES) and len(column.counts) <= MOST_OUTCOMES
+            and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
+        ]  # fmt: skip
+        attributes = self._numbers(taken, occasion, *people, *names)
+        outcome, whose = in_formula(taken.name), in_formula(people[0].name) if people else ""
+        of_choosers = [
+            name for name, column in attributes.items()
+            if len(set(zip(column.cells, of_row, strict=True))) == number
+        ]  # fmt: skip
+        of_rows = {name: column for name, column in attributes.items() if name not in of_choosers}
+        if not of_rows or not outcome:
+            return None
+        of_choosers = of_choosers if names else []
+        constants = bool(names) and not any(
+            _told_by(column.cells, names[0].cells, of_row) for column in of_rows.values()
+        )
+        labels = names[0].counts if names else ()
+        formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, constants)
+        attributes = attributes if names else of_rows
+        why = f"What matters where one of several is taken in each '{shortened(occasion.name)}'."
+        used = [taken, *attributes.values(), *people[:1], *names[:1]]
+        options: list[Option] = [("--occasion", [occasion.name])]
+        options += [("--alternative", [column.name]) for column in names[:1]]
+        return Guess("Choice", why, [self._fit("choice", used, options, formula)])
+
+    def _of_wide(self) -> Guess | None:
+        """A row an occasion, with columns such as price_bus and price_car, and which was taken."""
+        for taken in (c for c in self.columns if 2 <= len(c.counts) <= MOST_OUTCOMES):
+            if not (taken.is_category or taken.is_code):
+                continue
+            wide = self._wide_columns(taken)
+            outcome = in_formula(taken.name)
+            if not wide or not outcome:
+                continue
+            of_alternatives = [c for _, of in wide.values() for c in of.values()]
+            people = [
+                c for c in self.columns
+                if c.is_called(PEOPLE) and 2 * len(c.counts) <= len(c.cells) and c is not taken
+            ]  # fmt: skip
+            people.sort(key=lambda c: not c.is_in_blocks)
+            numbers = self._numbers(taken, *people, *of_alternatives)
+            copies = [
+                [of[label].cells[i] if label in of else None for i, label in enumerate(taken.cells)]
+                for _, of in wide.values()
+            ]
+            choosers = {
+                name: c for name, c in numbers.items()
+                if not c.name.lower().endswith("id") and c.cells not in copies and name not in wide
+            }  # fmt: skip
+            whose = in_formula(people[0].name) if people else ""
+            formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts)
+            patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
+            used = [taken, *people[:1], *of_alternatives, *choosers.values()]
+            why = "What matters where one of several is taken in each row, with columns of each."
+            fit = self._fit("choice", used, [("--wide", patterns)], formula)
+            return Guess("Choice", why, [fit])
+        return None
+
+    def _wide_columns(self, taken: ColumnGuess) -> dict[str, tuple[str, dict[Any, ColumnGuess]]]:
+        """Attributes with a column of numbers for each label: the pattern, and the columns."""
+        from pgmult.core.labels import begin_alike, label_of
+
+        labels = {label_of(label): label for label in taken.counts}
+        complete: dict[str, dict[Any, ColumnGuess]] = {}
+        alike = begin_alike([*labels])
+        between = r"[\W_]*" if taken.is_called(_CHOICES) else r"[\W_]"
+        for cut in dict.fromkeys(("", alike)):
+            ends: dict[str, dict[Any, ColumnGuess]] = {}
+            for label, column in product(labels, self.columns):
+                word = re.escape(label.removeprefix(cut))
+                ways = rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)"
+                match = re.fullmatch(ways, column.name)
+                if word and match and (column.is_number or column.is_category):
+                    pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
+                    ends.setdefault(pattern, {})[labels[label]] = column
+            complete = complete or {
+                p: of for p, of in ends.items()
+                if len(of) == len(labels) and len({c.is_number for c in of.values()}) == 1
+            }  # fmt: skip
+        named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in complete}
+        return dict(
+            [
+                (name, (pattern, complete[pattern])) for name, pattern in named.items()
+                if in_formula(name) == name
+            ][: 2 * MOST_TERMS]
+        )  # fmt: skip
+
+
+def _are_shares(columns: Sequence[ColumnGuess]) -> bool:
+    """Whether rows add up to most of 1, or of 100, and never to more."""
+    rows = [row for row in zip(*(c.cells for c in columns), strict=True) if None not in row]
+    sums = sorted(sum(row) for row in rows)
+    whole = 1.0 if sums and sums[-1] <= _ROUNDED else 100.0
+    return len(sums) > FEW and sums[-1] <= _ROUNDED * whole and sums[len(sums) // 2] >= 0.8 * whole
+
+
+def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
+    """Whether a column says the outcome in other words: as its cause or its class it would be 1."""
+    if column.is_number and len(column.counts) > FEW:
+        ranges = column.ranges_by(outcome) if len(outcome.counts) <= MOST_OUTCOMES else []
+        return len(ranges) > 1 and all(one[1] < other[0] for one, other in pairwise(ranges))
+    if 3 * len(column.counts) > column.counts.total():
+        return False
+    if column.is_called(RANKS) and outcome.is_called(RANKS):
+        return True
+    return outcome.follows_from(column) or (
+        len(outcome.counts) <= MOST_OUTCOMES and column.follows_from(outcome)
+    )
+
+
+def _distinct(groups: dict[str, ColumnGuess]) -> dict[str, ColumnGuess]:
+    """Groups none of which says what one before it says, coarser labels of the same among them."""
+    distinct: dict[str, ColumnGuess] = {}
+    for term, c in groups.items():
+        if not any(
+            x.follows_from(c) or (c.is_category and c.follows_from(x)) for x in distinct.values()
+        ):
+            distinct[term] = c
+    return distinct
+
+
+def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -> set[str]:
+    """Terms none of which is a linear combination of those before it, in rows without gaps."""
+    import numpy as np
+
+    columns = [*terms.values()]
+    rows = [*zip(*(c.cells for c in (*columns, *others)), strict=True)]
+    complete = [row for row in rows[:: 1 + len(rows) // _LOOKED_AT] if None not in row] or rows[:0]
+    independent, design = set(), np.ones((len(complete), 1))
+    for i, (term, c) in enumerate(terms.items()):
+        cells = [row[i] for row in complete]
+        if c.is_number:
+            values = np.array(cells, dtype=float).reshape(-1, 1)
+            spread = values.std() if len(values) else 0.0
+            columns_of_term = (values - values.mean()) / spread if spread > 0 else values[:, :0]
+        elif c.kind == "dates":
+            independent.add(term)
+            continue
+        else:
+            levels = sorted(set(cells), key=str)[1:]
+            columns_of_term = np.array([[x == one for one in levels] for x in cells], dtype=float)
+        columns_of_term = columns_of_term.reshape(len(complete), -1)
+        wider = np.column_stack([design, columns_of_term])
+        if (
+            columns_of_term.shape[1]
+            and np.linalg.matrix_rank(wider, tol=1e-6 * len(wider) ** 0.5) == wider.shape[1]
+        ):
+            independent.add(term)
+            design = wider
+    return independent
+
+
+def _of_choice(
+    outcome: str,
+    attributes: list[str],
+    whose: str,
+    choosers: list[str],
+    labels: Iterable[Any],
+    constants: bool = True,
+) -> str:
+    """The formula of attributes, of people whose tastes differ, and of what belongs to them.
+
+    Alternatives that are but numbered have no constants of their own.
+    """
+    from pgmult.core.labels import begin_alike, label_of
+
+    named, words = " + ".join(attributes), [label_of(label) for label in labels]
+    formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
+    numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
+    after = choosers if constants or not choosers else ["0", *choosers]
+    after = ["1"] if constants and not choosers and not numbered else after
+    return formula + (f" | {' + '.join(after)}" if after else "")
+
+
+def _told_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
+    """Whether constants of alternatives tell an attribute: all occasions have the same steps."""
+    first: dict[Any, tuple[Any, Any]] = {}
+    steps = set()
+    for cell, label, occasion in zip(cells, labels, of_row, strict=True):
+        if cell is not None:
+            other, start = first.setdefault(occasion, (label, cell))
+            steps.add((label, other, round(cell - start, 9)))
+    return len(steps) == len({step[:2] for step in steps})
+
+
+def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
+    """How long a step is, as ``--every`` has it; empty for a number, None if no length will do."""
+    import numpy as np
+
+    from pgmult.core.tables import exact_array
+    from pgmult.sequences.data.times import dates_of, usual_step
+
+    steps = [
+        (when, "" if whose is None else str(of))
+        for when, of in zip(time.cells, (whose or time).cells, strict=True)
+        if when is not None and of is not None
+    ]
+    times = exact_array([when for when, _ in steps])
+    _, sequence = np.unique([of for _, of in steps], return_inverse=True)
+    if time.kind == "dates":
+        return usual_step(times.astype("datetime64[s]"), sequence) or None
+    if (dates := dates_of(times)) is not None:
+        return usual_step(dates, sequence) or None
+    every = usual_step(times, sequence)
+    return (every or None) if every != "1" else ""

