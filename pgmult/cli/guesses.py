@@ -12,7 +12,16 @@ from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgmult.cli.kinds import FEW, MOST_OUTCOMES, PEOPLE, RANKS, SHOWN, ColumnGuess, shortened
+from pgmult.cli.kinds import (
+    FEW,
+    MOST_OUTCOMES,
+    PEOPLE,
+    RANKS,
+    SCALES,
+    SHOWN,
+    ColumnGuess,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Section
@@ -27,6 +36,7 @@ _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best
 _ALIKE = 3  # letters with which names of columns of a kind begin
 _ROUNDED = 1.005  # sum of shares, each of them rounded
 _MOST_GAPS = 0.2  # share of rows that a term may cost
+_SMALL = 1e-6  # what others leave of a linear combination of theirs
 _LOOKED_AT = 4000  # rows in which linear combinations are looked for
 
 Option = tuple[str, Sequence[Any]]
@@ -103,13 +113,13 @@ class Guesses:
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
-        topics, choice = self._topics(), self._choice()
-        if choice:
-            others = [choice]
+        jobs = [self._topics()]
+        if choice := self._choice():
+            jobs.append(choice)
         else:
             tables = [self._fields(), self._regression()]
-            others = [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
-        return [job for job in (topics, *others) if job is not None]
+            jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
+        return [job for job in jobs if job is not None]
 
     def _is_of_places(self) -> bool:
         """Whether counts of labels over places and times are all that there is."""
@@ -150,7 +160,8 @@ class Guesses:
     def _can_be_outcome(self, c: ColumnGuess) -> bool:
         labels = c.is_category and len(c.counts) <= MOST_OUTCOMES
         numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
-        used = c in (self.time, self.count, self.people) or c in self.places or c.cycle
+        used = c in (self.time, self.count, self.people, *self.places) or c.cycle is not None
+        used = used or (c.is_called(PEOPLE) and c.is_outcome < 2)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
     def _score(self, c: ColumnGuess) -> float:
@@ -174,10 +185,17 @@ class Guesses:
         outcomes, counted = self.outcomes(), self.counted
         best = self._score(outcomes[0]) if outcomes else -1.0
         commands, names, limited = [], [], ""
-        if counted is not None and (best < 2.0 or counted[1] == self._shares()):
+        of_counts = counted is not None and (
+            best < 2.0
+            or (outcomes[0] in counted[1] and counted[0].startswith("p("))
+            or counted[1] == self._shares()
+        )
+        if counted is not None and of_counts:
             commands.append(self._regress(*counted))
             names.append(" and ".join(shortened(c.name) for c in counted[1][:SHOWN]))
         for outcome in outcomes if best >= 0.0 or not commands else ():
+            if of_counts and counted is not None and outcome in counted[1]:
+                continue
             if (self.count is None or not commands) and len(commands) < _MOST_GUESSES:
                 formula, terms = in_formula(outcome.name), self._terms(outcome)
                 if not terms:
@@ -200,6 +218,8 @@ class Guesses:
         terms = dict([*self._terms(*columns).items()][:MOST_TERMS])
         weights = [self.count] if self.count and self.count not in columns else []
         options: list[Option] = [("--weight", [column.name]) for column in weights]
+        if len(columns) == 1 and (ordered := in_order(columns[0])):
+            options.append(("--ordered", ordered))
         used = [*columns, *terms.values(), *weights]
         return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms)}")
 
@@ -294,9 +314,9 @@ class Guesses:
         apart = _independent({**fixed, **curves}, [*without, *groups.values()])
         fixed, curves = ({t: c for t, c in x.items() if t in apart} for x in (fixed, curves))
         terms = {**fixed, **groups, **curves}
-        first = [t for t, c in terms.items() if c.is_treatment or c is self.people]
-        first += [t for t, c in terms.items() if c is self.time and t not in first]
-        ordered = [*first, *(t for t in terms if t not in first)]
+        early = [t for t, c in terms.items() if c.is_treatment or c is self.people]
+        early += [t for t, c in terms.items() if c is self.time and t not in early]
+        ordered = [*early, *(t for t in terms if t not in early)]
         used = self._with_few_gaps(ordered, terms, without)
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
         return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]]}
@@ -307,7 +327,7 @@ class Guesses:
         """Terms that together leave most rows complete, and outcomes their labels."""
         import numpy as np
 
-        complete, used = np.ones(self.num_rows, dtype=np.bool_), []
+        complete, used = np.ones(self.num_rows, dtype=np.bool_), list[str]()
         of_labels = [c for c in outcomes if len(c.counts) <= MOST_OUTCOMES]
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
@@ -565,6 +585,24 @@ class Guesses:
         )  # fmt: skip
 
 
+def in_order(column: ColumnGuess) -> list[Any]:
+    """Labels of a column from the lowest to the highest, if they have a known order.
+
+    >>> in_order(ColumnGuess("trust", "labels", ["high", "low", "medium", "low"]))
+    ['low', 'medium', 'high']
+    """
+    if len(column.counts) < 3 or column.is_called("status event type class code"):
+        return []
+    if column.is_scale:
+        return sorted(int(value) for value in column.counts)
+    labels = {str(label).strip().lower(): label for label in column.counts}
+    for grades in SCALES:
+        places = {grade: i for i, grade in enumerate(grades.split(", "))}
+        if labels.keys() <= places.keys():
+            return [labels[one] for one in sorted(labels, key=places.__getitem__)]
+    return []
+
+
 def _are_shares(columns: Sequence[ColumnGuess]) -> bool:
     """Whether rows add up to most of 1, or of 100, and never to more."""
     rows = [row for row in zip(*(c.cells for c in columns), strict=True) if None not in row]
@@ -605,27 +643,26 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     columns = [*terms.values()]
     rows = [*zip(*(c.cells for c in (*columns, *others)), strict=True)]
     complete = [row for row in rows[:: 1 + len(rows) // _LOOKED_AT] if None not in row] or rows[:0]
-    independent, design = set(), np.ones((len(complete), 1))
+    independent, basis = set(), np.full((len(complete), 1), 1.0 / max(1, len(complete)) ** 0.5)
     for i, (term, c) in enumerate(terms.items()):
         cells = [row[i] for row in complete]
-        if c.is_number:
-            values = np.array(cells, dtype=float).reshape(-1, 1)
-            spread = values.std() if len(values) else 0.0
-            columns_of_term = (values - values.mean()) / spread if spread > 0 else values[:, :0]
-        elif c.kind == "dates":
+        if c.kind == "dates":
             independent.add(term)
             continue
+        if c.is_number:
+            design = np.array(cells, dtype=float).reshape(-1, 1)
         else:
             levels = sorted(set(cells), key=str)[1:]
-            columns_of_term = np.array([[x == one for one in levels] for x in cells], dtype=float)
-        columns_of_term = columns_of_term.reshape(len(complete), -1)
-        wider = np.column_stack([design, columns_of_term])
-        if (
-            columns_of_term.shape[1]
-            and np.linalg.matrix_rank(wider, tol=1e-6 * len(wider) ** 0.5) == wider.shape[1]
-        ):
+            design = np.array([[x == one for one in levels] for x in cells], dtype=float)
+        design = design.reshape(len(complete), -1) - (design.mean(axis=0) if len(complete) else 0)
+        norms = np.linalg.norm(design, axis=0)
+        if not design.shape[1] or not (norms > 0).all():
+            continue
+        design = design / norms
+        design = design - basis @ (basis.T @ design)
+        if np.linalg.svd(design, compute_uv=False).min() > _SMALL:
             independent.add(term)
-            design = wider
+            basis = np.column_stack([basis, np.linalg.qr(design)[0]])
     return independent
 
 

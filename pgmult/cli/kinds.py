@@ -66,7 +66,21 @@ _GRADES = (
     " satisfied dissatisfied small moderate large mild severe absent present no perhaps maybe yes"
     " not.work parttime fulltime unlikely likely"
 )
-_MEASURES = "age agea income score price cost size length height weight educ eduyrs hours temp"
+_MEASURES = "age agea income score price cost size length height weight educ eduyrs hours"
+SCALES = (
+    "none, very low, low, mild, some, medium, mid, middle, moderate, marked, high, severe,"
+    " very high",
+    "too little, about right, too much",
+    "never, rarely, occasionally, sometimes, often, very often, usually, always",
+    "strongly disagree, disagree, somewhat disagree, neither, neutral, undecided,"
+    " neither agree nor disagree, somewhat agree, agree, strongly agree",
+    "very dissatisfied, dissatisfied, neutral, satisfied, very satisfied",
+    "very poor, poor, fair, good, very good, excellent",
+    "much worse, worse, same, better, much better",
+    "no, perhaps, maybe, yes",
+    "very unlikely, unlikely, neutral, likely, very likely",
+)
+"""Labels of ordered answers, from the lowest to the highest."""
 _ROW_NUMBERS = "rownames row rows index id obs observation case unnamed:"
 _CODES = "code codes idcode id no nr number school district class cluster herd litter"
 _TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
@@ -166,7 +180,9 @@ class ColumnGuess:
     def is_identifier(self) -> bool:
         """Whether whole numbers stand for people, places or things."""
         if self.kind != "whole numbers" or len(self.counts) <= _MOST_POINTS or self.is_measure:
-            return self.kind == "whole numbers" and self.is_called("id judge") and not self.is_measure
+            return (
+                self.kind == "whole numbers" and self.is_called("id judge") and not self.is_measure
+            )
         if self.is_called(PEOPLE) or self.is_called(_CODES) or self.name.lower().endswith("id"):
             return True
         first, last = min(self.counts), max(self.counts)
@@ -300,17 +316,16 @@ def shortened(value: Any) -> str:
 
 def columns_of(table: Any) -> list[ColumnGuess]:
     """The columns of a table, with what each holds."""
-    from pgmult.core.labels import is_missing
-    from pgmult.core.tables import date_text
+    from pgmult.core.tables import date_text, missing_in
 
     columns = []
     for name in table:
-        dates = table[name].dtype.kind == "M"
-        cells = [
-            None if is_missing(x) else x for x in (table[name] if dates else table[name].tolist())
-        ]
-        if dates:
-            cells = [None if x is None else date_text(x) for x in cells]
+        column = table[name]
+        dates = column.dtype.kind == "M"
+        cells = [date_text(x) for x in column] if dates else column.tolist()
+        gaps = missing_in(column)
+        if gaps.any():
+            cells = [None if gap else x for x, gap in zip(cells, gaps.tolist(), strict=True)]
         kind = kind_of([x for x in cells if x is not None], dates)
         columns.append(ColumnGuess(name, kind, cells))
     return columns

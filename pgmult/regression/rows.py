@@ -35,6 +35,7 @@ from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
 from pgmult.regression.data import AdditiveRows
 
+_ROUNDED = 1.005  # sum of shares each of which was rounded
 _MORE = 1.001  # sum of fractional weights by their number, from which on it is told
 _LARGEST = 1e12
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
@@ -110,6 +111,13 @@ def rows_of(
     if weights is not None:
         times = _times_of(table_column(columns, weights, "weights"))
     is_events = family in ("poisson", "negative_binomial")
+    if weights is not None and (shares := _shares(parsed, columns, num_rows)) is not None:
+        columns = {**columns, **{n: Cells(np.rint(x * times)) for n, x in shares.items()}}
+        times = np.ones(num_rows, dtype=np.int64)
+        warnings.warn(
+            f"{parsed.outcome} are taken for shares of {weights!r}: counts are rounded",
+            stacklevel=3,
+        )
     categories, counts = (_events if is_events else _counts)(parsed, columns, num_rows)
     if len(categories) < 2 and not is_events:
         only = categories[0]
@@ -230,6 +238,23 @@ def _events(
         parsed.refuse(f"events are one column of counts, got {parsed.outcome}")
     y = table_column(columns, parsed.outcome.name, "the left-hand side")
     return [parsed.outcome.name], as_counts(y, parsed.outcome.name)[:, None]
+
+
+def _shares(
+    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
+) -> dict[str, FloatArray] | None:
+    """Columns of ``c(...)`` as shares, if they hold fractions, of 1 or of 100."""
+    if not (isinstance(parsed.outcome, Call) and parsed.outcome.function == "c"):
+        return None
+    shares = _outcome(parsed.outcome, columns, num_rows, parsed)[0]
+    if any(x.dtype.kind not in "iuf" or not (x >= 0).all() for x in shares.values()):
+        return None
+    sums = np.sum([*shares.values()], axis=0)
+    is_whole = all((x == np.round(x)).all() for x in shares.values())
+    if is_whole or sums.max(initial=0.0) > 100.0 * _ROUNDED:
+        return None
+    whole = 1.0 if sums.max(initial=0.0) <= _ROUNDED else 100.0
+    return {name: x / whole for name, x in shares.items()}
 
 
 def _counts(

@@ -202,7 +202,9 @@ class TestWhatIsSeen:
         assert f"--wide '{pattern}'" in command
 
     def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
-        rows = [["yn"[i % 2] if i % 5 else "", "ab"[i // 2 % 2], 18 + i % 50, 900] for i in range(60)]
+        rows = [
+            ["yn"[i % 2] if i % 5 else "", "ab"[i // 2 % 2], 18 + i % 50, 900] for i in range(60)
+        ]
         table = written(tmp_path / "t.csv", [["vote", "sex", "age", "population"], *rows])
         (command,) = commands(capsys, table)["Regression"]
         assert "'vote ~ sex + s(age)'" in command
