@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pgmult.core.typing import IntArray
+if TYPE_CHECKING:
+    from pgmult.core.typing import IntArray
 
 RANKS = "species genus family taxa taxon phylum kingdom"  # of one taxonomy
 TIMES = (
@@ -66,7 +65,7 @@ _GRADES = (
     " satisfied dissatisfied small moderate large mild severe absent present no perhaps maybe yes"
     " not.work parttime fulltime unlikely likely"
 )
-_MEASURES = "age agea income score price cost size length height weight educ eduyrs hours"
+_MEASURES = "age agea income score price cost size length height weight educ education eduyrs hours"
 SCALES = (
     "none, very low, low, mild, some, medium, mid, middle, moderate, marked, high, severe,"
     " very high",
@@ -263,13 +262,17 @@ class ColumnGuess:
         return bool(self.name) and not odd and not self.name.startswith("-")
 
     @cached_property
-    def codes(self) -> IntArray:
+    def codes(self) -> "IntArray":
         """The number of each cell's value, -1 without one, ``(num_rows,)``."""
+        import numpy as np
+
         numbers = {value: i for i, value in enumerate(self.counts)}
         return np.array([numbers.get(cell, -1) for cell in self.cells], dtype=np.int64)
 
     def follows_from(self, other: "ColumnGuess") -> bool:
         """Whether a value of another column says the value of this, but for 1 % of what varies."""
+        import numpy as np
+
         both = (self.codes >= 0) & (other.codes >= 0)
         size = len(self.counts)
         pairs, times = np.unique(other.codes[both] * size + self.codes[both], return_counts=True)
@@ -281,6 +284,8 @@ class ColumnGuess:
 
     def ranges_by(self, other: "ColumnGuess") -> list[tuple[float, float]]:
         """The least and the greatest number in the rows of each value of another column, sorted."""
+        import numpy as np
+
         both = (self.codes >= 0) & (other.codes >= 0)
         numbers = np.array([float(cell) for cell in np.array(self.cells, dtype=object)[both]])
         low, high = np.full((2, len(other.counts)), np.inf)
