@@ -35,7 +35,14 @@ from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
-from pgmult.formulas.columns import cells_of_rows, days_or_numbers, moved, source_of, told_values
+from pgmult.formulas.columns import (
+    cells_of_rows,
+    days_or_numbers,
+    listed,
+    moved,
+    source_of,
+    told_values,
+)
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
@@ -658,7 +665,9 @@ def pairs_of(
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
         if values is None:
             base = data.design.reference_of(name)
-            chosen = sorted(_values_of(data, name), key=lambda value: value != base)
+            of_two = len(two) == 2 and kind in "fM"
+            every = listed(two) if of_two else _values_of(data, name)
+            chosen = sorted(every, key=lambda value: value != base)
         else:
             chosen = as_list(values, "values", "values")
         if len(chosen) < 2:

@@ -229,3 +229,15 @@ def test_margins_and_repeated_columns_at_the_command_line(tmp_path, capsys):
     assert '"g"' in text
     assert cli.main([*asked[:3], "--margins", survey]) == 2
     assert "must be tables of two columns" in capsys.readouterr().err
+
+
+def test_a_rare_value_is_compared_with_the_other(run):
+    """One in a hundred: quantiles of the column are all the same."""
+    rare = np.zeros(SIZE)
+    rare[:3] = 1.0
+    rows = pgmult.read({"vote": VOTE, "rare": rare}).rows("vote ~ rare")
+    with pytest.warns(pgmult.ConvergenceWarning):
+        one = pgmult.sample(
+            AdditiveRegression(), rows, draws=5, tune=5, chains=1, random_seed=0, progressbar=False
+        )
+    assert one.comparisons().labels["comparison"]["comparison"] == ["1 less 0"]
