@@ -60,9 +60,10 @@ OTHERS = [
     "stevedata/TV16",
     "datasets/mtcars",  # answers that are 1 or 0
     "COUNT/medpar",
+    "lme4/cbpp",  # successes of trials
 ]
 LONG = {"plm/Males": slice(400), "stevedata/TV16": slice(None, None, 40)}  # rows that are enough
-NONE = ["datasets/chickwts", "survival/lung", "lme4/cbpp"]
+NONE = ["datasets/chickwts", "survival/lung"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BASH is None, reason="there is no bash"),
