@@ -96,6 +96,7 @@ class Posterior(Draws):
         tastes: Callable[..., Any]
         worth: Callable[..., Any]
         elasticities: Callable[..., Any]
+        shares: Callable[..., Any]
         surplus: Callable[..., Any]
         diversion: Callable[..., Any]
         importances: Callable[..., Any]

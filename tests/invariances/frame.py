@@ -110,6 +110,8 @@ class Job:
     tests : mapping from (relation, verb) to the test that is its cell
         Cells that are tests of their own, ``"tests/invariances/test_x.py::test_y"``.
     reasons : mapping from (relation, verb), or (relation, "*"), to why there is no cell
+    key : callable
+        ``key(labels)`` of a row of an answer, where labels have no names of their own (topics).
     """
 
     name: str
@@ -119,6 +121,7 @@ class Job:
     variations: tuple[Variation, ...] = ()
     tests: Mapping[tuple[str, str], str] = field(default_factory=dict)
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    key: Callable = field(default=lambda labels: labels)
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -188,7 +191,7 @@ def ask(job, variation, question, folder):
         assert code == 0, f"{question.verb} ended with {code}"
     answer = {}
     for key, centre, sd in read_answer(out):
-        mapped = variation.back(question, key, centre, sd)
+        mapped = variation.back(question, job.key(key), centre, sd)
         if mapped is not None:
             answer[mapped[0]] = mapped[1:]
     return answer
