@@ -83,11 +83,11 @@ class TestTransform:
 
     def test_covariates_of_a_run_without(self):
         posterior = pgmult.sample(
-            CorrelatedTopics(2), as_corpus(np.eye(4)), draws=4, tune=2, chains=1, random_seed=0,
+            CorrelatedTopics(2), as_corpus(2 * np.eye(4)), draws=4, tune=2, chains=1, random_seed=0,
             progressbar=False,
         )  # fmt: skip
         with pytest.raises(ValueError, match="covariates must be left out"):
-            transform(posterior, as_corpus(np.eye(4)), {"x": [1, 2, 3, 4]})
+            transform(posterior, as_corpus(2 * np.eye(4)), {"x": [1, 2, 3, 4]})
 
 
 class TestExport:
