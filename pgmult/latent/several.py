@@ -23,7 +23,6 @@ from pgmult.latent.layout import Layout
 from pgmult.latent.terms import Copies, Term
 
 _MOST_INVERTED = 2500  # weights, up to which their covariance is found
-_MOST_DENSE = 4_000_000  # numbers in a dense matrix of weights
 _DRAWS = 40  # for variances where it is not
 _STEP = 0.7  # of the way to new potentials
 _MANY = 30  # predictors

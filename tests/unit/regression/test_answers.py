@@ -41,7 +41,7 @@ def averaged(run, **columns):
 
 
 def test_a_step_stays_where_the_data_are_and_keeps_its_width(run):
-    """Of a skewed column a step about the smallest numbers would end below 0, in no logarithm."""
+    """A step about the smallest numbers of a skewed column would end below 0, in no logarithm."""
     answer = run.comparisons("x")
     width = float(answer.labels["comparison"]["comparison"][0])
     x, (low, high) = TABLE["x"], (TABLE["x"].min(), TABLE["x"].max())
@@ -74,7 +74,7 @@ def test_ratios_and_odds_ratios_are_those_of_average_probabilities(run):
 
 
 def test_derivatives_are_average_slopes(run):
-    """By central differences, which near the ends of the data are one-sided in the answer."""
+    """Central differences agree; near the ends of the data the answer is one-sided."""
     answer = run.comparisons("x", measure="derivative")
     x, h = TABLE["x"], 1e-5
     expected = (averaged(run, x=x + h) - averaged(run, x=x - h)) / (2.0 * h)
@@ -177,7 +177,7 @@ def test_a_cyclic_spline_closes_after_its_period():
 
 
 def test_ordered_categories_are_answered_in_their_order():
-    """At least k and the mean score are sums over probabilities, draw by draw."""
+    """Answers for k or higher and mean scores are sums over probabilities, draw by draw."""
     rng = np.random.default_rng(6)
     x = rng.normal(size=200)
     places = np.digitize(x + rng.logistic(size=200), [-1.0, 0.5])
