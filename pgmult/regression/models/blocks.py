@@ -304,13 +304,13 @@ class Ordered:
         scales = (np.zeros(len(columns)) + coefficient_scales(data.design, priors))[columns]
         units = np.eye(num)
         shared = sparse.vstack([latent.family.design] * num)
-        apart = sparse.vstack([sparse.kron(own, unit[None]) for unit in units])
+        apart = sparse.vstack([sparse.csr_array(np.kron(own, unit)) for unit in units])
         gaps, counts = np.unique(own, axis=0, return_inverse=True)
         between = data.counts[:, 1:-1].astype(np.float64)
         totals = np.zeros((len(gaps), num - 1))
         np.add.at(totals, counts.reshape(-1), between)
         steps = units[:-1] - units[1:]
-        ahead = sparse.vstack([sparse.kron(gaps, step[None]) for step in steps])
+        ahead = sparse.vstack([sparse.csr_array(np.kron(gaps, step)) for step in steps])
         none = sparse.csr_array((ahead.shape[0], shared.shape[1]))
         design = sparse.vstack([sparse.hstack([shared, apart]), sparse.hstack([none, ahead])])
         terms = [*latent.family.terms, Fixed(len(scales) * num, np.repeat(scales, num))]

@@ -81,7 +81,9 @@ def test_derivatives_are_average_slopes(run):
     np.testing.assert_allclose(answer.draws[:, 0], expected, rtol=2e-2)
     every = run.comparisons(measure="derivative")
     assert every.labels["comparison"]["column"] == ["x", "b", "day"]
-    days = averaged(run, day=TABLE["day"] + 1) - averaged(run, day=TABLE["day"])
+    days = averaged(run, day=TABLE["day"] + np.timedelta64(1, "D")) - averaged(
+        run, day=TABLE["day"]
+    )
     np.testing.assert_allclose(every.draws[:, 2], days, rtol=2e-2, atol=1e-6)
     with pytest.raises(ValueError, match=r"derivatives are of numbers and dates.*sex"):
         run.comparisons("sex", measure="derivative")
