@@ -369,8 +369,8 @@ class MultinomialHMM(Checked):
 
         Returns
         -------
-        array, ``(num_draws, num_states, num_states)`` or, at rows of inputs, ``(num_draws,
-        num_rows, num_states, num_states)``
+        array, ``(num_draws, num_states, num_states)``
+            ``(num_draws, num_rows, num_states, num_states)`` at rows of inputs.
             Row i holds the probabilities of the next state given state i.
         """
         if inputs is not None:
