@@ -124,12 +124,7 @@ def predict(
         held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
         taken = draws_of(run, model.predictive_variables, min(most, held))
         probs = np.array([model.step_probs(d, sequences, filtered=filtered) for d in taken])
-        if _has_new_levels(sequences):
-            _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
-        return StepProbs(
-            probs, probs.mean(axis=0), np.quantile(probs, wanted, axis=0), wanted, sequences,
-            filtered,
-        )  # fmt: skip
+        return StepProbs(*_summarised(probs, wanted, sequences), sequences, filtered)
     if filtered:
         return _filtered(run, sequences, levels, most, random_seed)
     draws = state_space_draws(run, most, sequences)
@@ -150,7 +145,7 @@ def predict(
             summaries.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     if data is not None:
         _warn_of_error(summaries.variance)
-    return StepProbs(summaries.draws, summaries.mean, summaries.quantiles, wanted, sequences)
+    return StepProbs(*summaries.arrays(), sequences)
 
 
 def _filtered(
@@ -176,14 +171,10 @@ def _filtered(
         run, with_rows(begun, csr_array(rows)), levels=levels, max_draws=max_draws,
         random_seed=random_seed,
     )  # fmt: skip
-    return StepProbs(
-        smoothed.draws[:, last],
-        smoothed.mean[last],
-        smoothed.quantiles[:, last],
-        smoothed.levels,
-        data,
-        filtered=True,
-    )
+    return replace(
+        smoothed, draws=smoothed.draws[:, last], mean=smoothed.mean[last],
+        quantiles=smoothed.quantiles[:, last], sequences=data, filtered=True,
+    )  # fmt: skip
 
 
 def forecast(
@@ -268,12 +259,7 @@ def forecast(
             if counts is not None and sizes is not None:
                 counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(summaries.variance)
-    return Forecast(
-        summaries.draws.reshape(len(summaries.draws), len(keys), asked, -1),
-        summaries.mean.reshape(len(keys), asked, -1),
-        summaries.quantiles.reshape(len(wanted), len(keys), asked, -1), wanted, sequences,
-        simulated, counts,
-    )  # fmt: skip
+    return Forecast(*summaries.arrays(len(keys), asked), sequences, simulated, counts)
 
 
 def _by_model(
@@ -303,17 +289,7 @@ def _by_model(
         every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
         counts = np.stack([_counts(*one) for one in every], axis=1)
         probs = probs[:, :, :wanted]
-    if _has_new_levels(extended):
-        _warn_of_error(float(probs.var(axis=0).max()) / len(draws))
-    return Forecast(
-        probs,
-        probs.mean(axis=0),
-        np.quantile(probs, levels, axis=0),
-        levels,
-        data,
-        simulated,
-        counts,
-    )
+    return Forecast(*_summarised(probs, levels, extended), data, simulated, counts)
 
 
 def impute(
@@ -348,14 +324,10 @@ def impute(
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
     sizes = None if totals is None else _as_totals(totals, (len(missing),))
-    summaries, streams = (
-        _Summaries(len(missing), sequences, wanted),
-        own_streams(own_keys(rng, sequences)),
-    )
+    summaries = _Summaries(len(missing), sequences, wanted)
+    streams = own_streams(own_keys(rng, sequences))
     simulated = np.empty((len(draws), len(missing)), dtype=np.int64)
-    counts = (
-        None if sizes is None else np.empty((*simulated.shape, summaries.mean.shape[1]), np.int64)
-    )
+    counts = np.empty((*simulated.shape, sequences.num_symbols), np.int64)
     for steps, piece, states, size in _smoothed(rng, draws, sequences):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
@@ -367,18 +339,11 @@ def impute(
                 q = int(whose[row])
                 taken = np.take_along_axis(probs[:, :, row - rows.start], chosen[q], axis=1)[:, 0]
                 simulated[:, first + row] = one_of(streams[q].random(taken.shape[:-1]), taken)
-                if counts is not None and sizes is not None:
+                if sizes is not None:
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(summaries.variance)
     return Imputed(
-        summaries.draws,
-        summaries.mean,
-        summaries.quantiles,
-        wanted,
-        sequences,
-        missing,
-        simulated,
-        counts,
+        *summaries.arrays(), sequences, missing, simulated, None if sizes is None else counts
     )
 
 
@@ -431,6 +396,24 @@ class _Summaries:
         if not self._is_drawn_once:
             chance *= 1 / paths + 1 / num_particles
         self.variance = max(self.variance, float(chance.max(initial=0.0)) / draws)
+
+    def arrays(self, *shape: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Draws, means, quantiles and their levels, rows in a shape."""
+        shape = shape or self.mean.shape[:1]
+        mean, *many = (
+            x.reshape(*x.shape[:-2], *shape, x.shape[-1])
+            for x in (self.mean, self.draws, self.quantiles)
+        )
+        return many[0], mean, many[1], self._levels
+
+
+def _summarised(
+    probs: FloatArray, levels: FloatArray, data: Sequences
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Probabilities that each draw has in closed form, their means, quantiles and levels."""
+    if _has_new_levels(data):
+        _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
+    return probs, probs.mean(axis=0), np.quantile(probs, levels, axis=0), levels
 
 
 def _has_new_levels(data: Sequences) -> bool:

@@ -26,19 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_list, as_mapping
-from pgmult.core.averages import Rows, average, crossed
+from pgmult.core.arguments import as_choice, as_mapping
+from pgmult.core.averages import Rows, average, crossed, in_words
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels
 from pgmult.core.reports import Interval, Section
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import listed, quantiles, told_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import place_columns, places_of
-from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
+from pgmult.sequences.models.hmm import mixed
+from pgmult.sequences.models.mixed_hmm import MixedHMM
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -103,7 +103,9 @@ def effects(
         at = dict(at)
         values = np.atleast_1d(at.pop(column)).tolist()
     if data.design is not None and column in table_of(data.design):
-        return _input_effects(run, data, column, values, at, by, probability, max_draws)
+        return _input_effects(
+            run, data, column, values, as_mapping(at, "at"), by, probability, max_draws
+        )
     places = place_columns(data, *places_of(data, np.arange(data.num_steps)))
     rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
@@ -135,93 +137,62 @@ def _input_effects(
     data: Sequences,
     column: str,
     values: Sequence[Any] | None,
-    at: Mapping[str, Any] | None,
+    at: Mapping[str, Any],
     by: str | None,
     probability: float,
     max_draws: int,
 ) -> Estimand:
     """Shares of the symbols if a column had certain values: see `effects`."""
     assert data.design is not None  # of all data of the model
-    table, fixed = table_of(data.design), as_mapping(at, "at")
-    in_order = data.design.levels_of(column)
-    chosen = (
-        told_values(table[column], in_order) if values is None
-        else as_list(values, "values", "values")
-    )  # fmt: skip
-    for name in fixed:
-        as_choice(name, "at", [name for name in table if name != column])
-    levels: Any = [""]
-    group = np.zeros(data.num_steps, dtype=np.int64)
+    table, most = table_of(data.design), as_positive_int(max_draws, "max_draws")
+    others = [name for name in table if name != column]
+    for name in at:
+        as_choice(name, "at", others)
     if by is not None:
-        as_choice(by, "by", [name for name in table if name != column])
-        groups, group = Levels.of({by: table[by]}, {by: data.design.levels_of(by)})
-        levels = groups.labels[:, 0] if data.design.levels_of(by) else np.unique(table[by])
-    settings = []
-    for value in chosen:
-        changed = {
-            name: np.full(data.num_steps, one) for name, one in {**fixed, column: value}.items()
-        }
-        settings.append(data.design.like({**table, **changed}, num_rows=data.num_steps))
-    most, model = as_positive_int(max_draws, "max_draws"), run.model
-    if isinstance(model, MixedHMM):
-        draws = np.array([
-            [_averages(model, model.state_of(draw), setting, data, group) for setting in settings]
-            for draw in draws_of(run, model.predictive_variables, most)
-        ])  # fmt: skip
-        what = "Long-run shares of the symbols"
-    else:
-        draws = np.array([*_moved_along(run, data, settings, group, most)])
-        what = "Mean probabilities of the symbols"
-    labels = {column: chosen, **({} if by is None else {by: levels})}
-    if by is None:
-        draws = draws[:, :, 0]
+        as_choice(by, "by", others)
+    if values is None:
+        values = told_values(table[column], data.design.levels_of(column))
+    is_mixed = isinstance(run.model, MixedHMM)
+    of_rows = _long_run_shares if is_mixed else _moved_along
+
+    def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
+        assert data.design is not None
+        return of_rows(run, data, data.design.like(changed, num_rows=data.num_steps), most)
+
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    settings_named = ", ".join(["", *(f"{name} {value}" for name, value in fixed.items())])
-    return Estimand(
-        draws, (*labels, "symbol"), {**labels, "symbol": symbols},
-        caption=f"{what} if {column} stayed so{settings_named}.", probability=probability,
+    rows = Rows(table, probabilities, {"symbol": symbols}, orders=data.design.levels_of)
+    what = "Long-run shares" if is_mixed else "Mean probabilities"
+    return average(
+        over=rows, set={column: list(values), **at}, by=by, probability=probability,
+        caption=f"{what} of the symbols if {column} stayed so{in_words(at)}.",
     )  # fmt: skip
 
 
 def _moved_along(
-    run: Posterior, data: Sequences, settings: list[Design], group: IntArray, max_draws: int
+    run: Posterior, data: Sequences, design: Design, max_draws: int
 ) -> Iterator[FloatArray]:
-    """Mean probabilities with other inputs, ``(num_settings, num_parts, num_symbols)``, by draw."""
-    inputs = [data.with_design(design).inputs for design in settings]
-    first, sizes = set(data.offsets[:-1].tolist()), np.bincount(group)
+    """Probabilities of every step with other inputs, the noise of states as it was."""
+    inputs = data.with_design(design).inputs
+    first = set(data.offsets[:-1].tolist())
     points = state_space_draws(run, max_draws)
     for point, states in zip(points, states_of(run, max_draws), strict=True):
-        before = point.drive(data.inputs, data.num_steps)
-        more = np.array(
-            [point.drive(chosen_inputs, data.num_steps) - before for chosen_inputs in inputs]
-        )
+        more = point.drive(inputs, data.num_steps) - point.drive(data.inputs, data.num_steps)
         for t in range(data.num_steps) if more.any() else ():
-            more[:, t] = 0.0 if t in first else more[:, t] + more[:, t - 1] @ point.transition.T
-        states = point.padded(states)
-        sums = np.zeros((len(settings), len(sizes), data.num_symbols))
-        for total, moved, chosen_inputs in zip(sums, more, inputs, strict=True):
-            np.add.at(total, group, point.link.probs(point.psi(states + moved, chosen_inputs)))
-        yield sums / sizes[:, None]
+            more[t] = 0.0 if t in first else more[t] + point.transition @ more[t - 1]
+        yield point.link.probs(point.psi(point.padded(states) + more, inputs))
 
 
-def _averages(
-    model: MixedHMM, state: MixedHMMState, design: Design, data: Sequences, group: IntArray
-) -> FloatArray:
-    """Long-run shares of the symbols, averaged over the rows of each part."""
+def _long_run_shares(
+    run: Posterior, data: Sequences, design: Design, max_draws: int
+) -> Iterator[FloatArray]:
+    """Long-run shares of the symbols at the inputs of every step."""
+    model: MixedHMM = run.model
     cells, cell = distinct_rows(design)
-    transition, emission, which = model.laws(state, cells, data.order)
-    if len(transition) > 1:
-        transition = transition[which]
-    shares = long_run(transition)
-    if emission.ndim == 2:
-        shares = shares @ emission
-    else:
-        shares = np.einsum("cm,cmk->ck", shares, emission[which])
-    if len(shares) == 1:
-        shares = np.repeat(shares, len(cells.matrix), axis=0)
-    times = np.zeros((int(group.max()) + 1, len(shares)))
-    np.add.at(times, (group, cell), 1.0)
-    return np.asarray(times @ shares / times.sum(axis=1, keepdims=True))
+    for draw in draws_of(run, model.predictive_variables, max_draws):
+        transition, emission, which = model.laws(model.state_of(draw), cells, data.order)
+        shares = long_run(transition[which] if len(transition) > 1 else transition)
+        shares = np.broadcast_to(shares, (len(which), shares.shape[1]))
+        yield mixed(emission, which, shares)[cell]
 
 
 def long_run(transition: FloatArray) -> FloatArray:
@@ -250,7 +221,7 @@ def input_sections(
         values = np.unique(quantiles(cells, _CURVE) if is_number else cells)
         if column in groups or len(values) > _MOST_LABELS:
             continue
-        shares = _input_effects(run, data, column, listed(values), None, None, probability, draws)
+        shares = _input_effects(run, data, column, listed(values), {}, None, probability, draws)
         top = np.argsort(-shares.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
         labels = np.asarray(shares.labels["symbol"])[np.sort(top)].tolist()
         figures = [shares.curves(column, only=labels)] if is_number else []

@@ -19,10 +19,9 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
-from pgmult.sequences.answers import StepProbs
+from pgmult.sequences.answers import NextChange, StepProbs
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import key_of, label_of, labels_of, seen_symbols
-from pgmult.sequences.next_change import NextChange
 
 _PANEL = 10  # sequences of a panel
 _MOST_SYMBOLS, _STEPS_SHOWN = 12, 12

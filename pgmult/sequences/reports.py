@@ -21,7 +21,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences.answers import Forecast, StepProbs, symbol_stack
+from pgmult.sequences.answers import Forecast, NextChange, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import (
@@ -38,7 +38,6 @@ from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
-from pgmult.sequences.next_change import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare

@@ -17,14 +17,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list
 from pgmult.core.labels import labels_of, numbered
 from pgmult.core.tables import Cells, chosen_columns, exact_array, exact_columns, missing_in
-from pgmult.core.typing import IntArray
 from pgmult.sequences.data.sequences import few_of
-from pgmult.sequences.data.times import Clock, clock_of, dates_of
+from pgmult.sequences.data.times import read_times
 
 TIME, STATE = "time", "state"  # columns of a table that had a column for each time
 
@@ -115,28 +113,29 @@ def from_spells(
         If a spell has no begin or no end, ends before it begins, or overlaps another one.
     """
     cells = exact_columns(table, "table")
-    chosen_columns({name: c.values for name, c in cells.items()}, [symbol], "table", "symbol")
-    chosen_columns({name: c.values for name, c in cells.items()}, [begin, end], "table", "begin")
-    whose = np.zeros(len(cells[begin].values), dtype=np.int64)
-    names = None
+    values = {name: column.values for name, column in cells.items()}
+    chosen_columns(values, [symbol], "table", "symbol")
+    chosen_columns(values, [begin, end], "table", "begin")
+    whose, names = np.zeros(len(values[begin]), dtype=np.int64), None
     if sequence is not None:
-        chosen_columns(
-            {name: c.values for name, c in cells.items()}, [sequence], "table", "sequence"
-        )
-        names, whose = numbered(labels_of(cells[sequence].values, sequence))
+        chosen_columns(values, [sequence], "table", "sequence")
+        names, whose = numbered(labels_of(values[sequence], sequence))
     for name in (begin, end):
-        if (missing := missing_in(cells[name].values)).any():
+        if (missing := missing_in(values[name])).any():
             raise ValueError(
                 f"column {name!r} must say when each spell {'begins' if name == begin else 'ends'},"
                 f" got nothing at row {int(np.argmax(missing))} (a spell that goes on ends with the"
                 " last observation)"
             )
-    clock, first = _steps(cells[begin].values, begin, every, week_start)
-    _, last = _steps(cells[end].values, end, every, week_start)
+    times, clock = read_times(cells[begin], begin, every, week_start)
+    last_times, _ = read_times(cells[end], end, every, week_start)
+    if clock.unit is None:
+        clock = clock._replace(origin=0)  # the same for both ends
+    first, last = clock.steps(times.values, begin), clock.steps(last_times.values, end)
     order = np.lexsort((last, first, whose))
     whose, first, last = whose[order], first[order], last[order]
     follows = np.flatnonzero(np.diff(whose) == 0)
-    begins, ends = cells[begin].values[order], cells[end].values[order]
+    begins, ends = values[begin][order], values[end][order]
     stop = last + 1
     if 2 * (begins[follows + 1] == ends[follows]).sum() > len(follows) > 0:
         stop = np.maximum(last, first)  # the step in which the next one begins
@@ -158,22 +157,9 @@ def from_spells(
     lengths = np.maximum(stop - first, 0)
     rows = np.repeat(order, lengths)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    steps = (np.repeat(first, lengths) + place) * clock.every + clock.origin
-    times: NDArray[Any] = steps if clock.unit is None else steps.astype(f"datetime64[{clock.unit}]")
+    steps = np.repeat(first, lengths) + place
     others = {name: column.take(rows) for name, column in cells.items() if name != begin}
-    return {**others, begin: Cells(times)}
-
-
-def _steps(
-    values: NDArray[Any], name: str, every: str | int | None, week_start: str
-) -> tuple[Clock, IntArray]:
-    """The clock of a column of times, and the step of each."""
-    dates = dates_of(values)
-    times = values if dates is None else dates
-    clock = clock_of(times, name, every, week_start, dates is not None)
-    if clock.unit is None:
-        clock = clock._replace(origin=0)  # the same for both ends
-    return clock, clock.steps(times, name)
+    return {**others, begin: Cells(clock.times(steps))}
 
 
 def in_steps(

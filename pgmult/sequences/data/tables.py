@@ -19,6 +19,7 @@ whose symbol is unknown: it keeps its place.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,9 @@ from pgmult.sequences.data.forms import in_steps
 from pgmult.sequences.data.sequences import Sequences, as_sequences, in_one_form
 from pgmult.sequences.data.times import (
     Clock,
-    clock_of,
     dates_of,
     in_passed_time,
+    read_times,
     refuse_moved_times,
     refuse_sparse_steps,
 )
@@ -163,12 +164,10 @@ def sequences_of(
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")
-        step, clock = np.arange(num_rows), Clock()
+        step, clock = _places_within(of_sequence), Clock()
     else:
         column(time, "time")
-        dates_in_numbers = dates_of(cells[time].values)
-        times = cells[time] if dates_in_numbers is None else Cells(dates_in_numbers)
-        clock = clock_of(times.values, time, every, week_start, dates_in_numbers is not None)
+        times, clock = read_times(cells[time], time, every, week_start)
         passed = in_passed_time(times, clock.unit, of_sequence, time)
         step = clock.steps(passed, time)
         refuse_moved_times(passed, of_sequence, step, clock, time)
@@ -182,29 +181,21 @@ def sequences_of(
                 (times.values != times.values.astype("datetime64[D]")).any()
             )
             _refuse_rows_of_others(observations, symbols, names, named, others, may_repeat)
-    parts, starts, place, before = [], [], np.empty(num_rows, dtype=np.int64), 0
-    for s in range(1 if names is None else len(names)):
-        rows = of_sequence == s
-        starts.append(step[rows].min())
-        at = step[rows] - starts[-1]
-        if time is None:
-            at = np.arange(rows.sum())
-        length = int(at.max()) + 1
-        if length > _MOST_STEPS:
-            raise ValueError(
-                f"time must not leave more than {_MOST_STEPS:,} steps in a sequence, got {length:,}"
-                " (another every=, or times in larger units)"
-            )
-        place[rows], before = before + at, before + length
-        observed = ~unknown[rows]
-        parts.append(
-            scipy.sparse.csr_array(
-                (number[rows][observed], (at[observed], of_symbol[rows][observed])),
-                shape=(length, len(symbols)),
-            )
+    starts, ends = np.full((2, int(of_sequence.max()) + 1), [[2**62], [-(2**62)]])
+    np.minimum.at(starts, of_sequence, step)
+    np.maximum.at(ends, of_sequence, step)
+    if (longest := int((ends - starts).max()) + 1) > _MOST_STEPS:
+        raise ValueError(
+            f"time must not leave more than {_MOST_STEPS:,} steps in a sequence, got {longest:,}"
+            " (another every=, or times in larger units)"
         )
+    offsets = np.concatenate([[0], np.cumsum(ends - starts + 1)])
+    place = offsets[of_sequence] + step - starts[of_sequence]
+    entries = number[~unknown], (place[~unknown], of_symbol[~unknown])
+    counts = scipy.sparse.csr_array(entries, shape=(offsets[-1], len(symbols)))
     if time is not None and every is None:
-        refuse_sparse_steps(times.values, of_sequence, place, before, time)
+        refuse_sparse_steps(times.values, of_sequence, place, int(offsets[-1]), time)
+    parts = [counts[slice(*ends)] for ends in pairwise(offsets)]
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
     if inputs is not None:
@@ -213,7 +204,8 @@ def sequences_of(
                 needed = parse(inputs).columns
             else:
                 needed = tuple(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
-            covariates, size = _inputs_of_steps(cells, needed, place, unknown, sequences), before
+            covariates = _inputs_of_steps(cells, needed, place, unknown, sequences)
+            size = sequences.num_steps
             if isinstance(inputs, str):
                 design = make_design(covariates, size, inputs, every_term=True, maps=maps)
             else:
@@ -222,9 +214,16 @@ def sequences_of(
         sequences = sequences.with_design(design)
     if time is None:
         return sequences
-    firsts = np.array(starts, dtype=np.int64) * clock.every + clock.origin
-    dates = firsts if clock.unit is None else firsts.astype(f"datetime64[{clock.unit}]")
-    return replace(sequences, starts=dates, every=clock.every)
+    return replace(sequences, starts=clock.times(starts), every=clock.every)
+
+
+def _places_within(sequence: IntArray) -> IntArray:
+    """The place of each row among those of its sequence, from 0."""
+    order = np.argsort(sequence, kind="stable")
+    firsts = np.searchsorted(sequence[order], sequence[order])
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order)) - firsts
+    return places
 
 
 def _refuse_rows_of_others(
@@ -370,10 +369,7 @@ def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
         chosen_columns(columns, [time], "inputs", "time")
         ahead = _steps_after(data, cells[time], of_sequence)
     else:
-        order = np.argsort(of_sequence, kind="stable")
-        starts = np.searchsorted(of_sequence[order], of_sequence[order])
-        ahead = np.empty(len(order), dtype=np.int64)
-        ahead[order] = np.arange(len(order)) - starts
+        ahead = _places_within(of_sequence)
     rows = np.full((data.num_sequences, steps), -1)
     fits = (ahead >= 0) & (ahead < steps)
     rows[of_sequence[fits], ahead[fits]] = np.flatnonzero(fits)

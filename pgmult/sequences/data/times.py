@@ -49,6 +49,11 @@ class Clock(NamedTuple):
     every: int = 1
     origin: int = 0
 
+    def times(self, steps: IntArray) -> NDArray[Any]:
+        """When steps begin."""
+        numbers = steps * self.every + self.origin
+        return numbers if self.unit is None else numbers.astype(f"datetime64[{self.unit}]")
+
     def steps(self, times: NDArray[Any], name: str) -> IntArray:
         """The step of each time."""
         if self.unit is not None:
@@ -124,6 +129,15 @@ def clock_of(
         day = _WEEKDAYS.index(as_choice(week_start, "week_start", _WEEKDAYS))
         return Clock("D", 7 * number, _FIRST_MONDAY + day)
     return Clock(unit[-1], number * int(unit[:-1] or 1))
+
+
+def read_times(
+    cells: Cells, name: str, every: str | int | None, week_start: str
+) -> tuple[Cells, Clock]:
+    """The times of a column, as dates where they stand for dates, and its clock: see `clock_of`."""
+    dates = dates_of(cells.values)
+    times = cells if dates is None else Cells(dates)
+    return times, clock_of(times.values, name, every, week_start, dates is not None)
 
 
 def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:

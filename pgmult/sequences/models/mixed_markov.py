@@ -10,7 +10,17 @@ first of which is to stay::
     w             ~  N(0, Q(x)^-1),     x: half-t standard deviations, LKJ(2) correlations
 
 A step without an observation has a symbol that is summed out: transitions across a gap are products
-of the steps' matrices. `pgmult.sequences.updates.transition_moves` samples them.
+of the steps' matrices.
+
+Given the symbols of all steps the sticks of transitions are independent logistic regressions on the
+inputs: of n_tik transitions from i into step t that reach stick k, some take it. For each stick an
+approximation is found once, from the steps whose symbol and the one before are observed
+(`pgmult.latent.approximation`), and the moves of `pgmult.latent.moves` go around it. They leave the
+posterior as it is whatever the approximation. A sweep:
+
+1. missing symbols | transitions, observed ones     forward filter, backward sampling
+2. first symbols | all of them                      Dirichlet
+3. weights and hyperparameters | all symbols        stick by stick
 
 >>> import numpy as np, pgmult
 >>> table = {"who": np.repeat(["a", "b", "c"], 8), "x": np.tile([0.0, 1.0], 12),
@@ -25,19 +35,26 @@ of the steps' matrices. `pgmult.sequences.updates.transition_moves` samples them
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.blas import one_blas_thread
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.moves import Point, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models.hmm import MultinomialHMMState
+from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
-from pgmult.sequences.updates.transition_moves import TransitionSampler
+from pgmult.variational.sites import LogisticSite
 
 _NOTHING = np.empty(0)
+_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
+_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
+_KICKS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +129,99 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         rows = MultinomialHMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
         return self.whole(rows, w, x, _NOTHING, data)
 
-    def sampler(self, data: Sequences) -> TransitionSampler:
+    def sampler(self, data: Sequences) -> "TransitionSampler":
         """Return how chains of a data set move."""
         return TransitionSampler(self, data)
+
+
+class _Stick(NamedTuple):
+    """What moves the weights of a stick.
+
+    Attributes
+    ----------
+    cells : int array
+        Rows of inputs at which it can be reached.
+    family : Additive
+        Its predictor at these.
+    base : Approximation
+    """
+
+    cells: IntArray
+    family: Additive
+    base: Approximation
+
+
+class TransitionSampler:
+    """The sampler of a Markov chain of symbols with inputs.
+
+    Parameters
+    ----------
+    model : MixedMarkovChain
+    data : Sequences
+    """
+
+    def __init__(self, model: MixedMarkovChain, data: Sequences):
+        self.model, self.data, self._inputs = model, data, model.seen(data.design)
+        (self._sticks,) = model.sticks(data.order)[1:2]
+        self._symbols = np.full(data.num_steps, -1)
+        self._symbols[np.diff(data.indptr) > 0] = data.symbols
+        self._follows = np.ones(data.num_steps, dtype=np.bool_)
+        self._follows[data.offsets[:-1]] = False
+        missing, which = self._symbols < 0, self._inputs.which
+        beside = missing | np.append(False, missing[:-1])
+        is_open = np.bincount(which[beside & self._follows], minlength=len(self._inputs.share)) > 0
+        self._of_stick = self._approximations(is_open)
+
+    def _approximations(self, is_open: BoolArray) -> list[_Stick]:
+        """What moves the weights of each stick, at open cells and those where it was reached."""
+        family, moving = self._inputs.parts[0].latent.family, list[_Stick]()
+        taken, reached = self._tried(self._symbols)
+        with one_blas_thread():
+            for s, shift in enumerate(self.model.shifts(self.data.num_symbols)[0]):
+                cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
+                offset = family.offset[cells] + shift
+                predictor = Additive(family.terms, family.design[cells], offset)
+                base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
+                moving.append(_Stick(cells, predictor, base))
+        return moving
+
+    def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
+        """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
+        M, size = self.model.num_states, len(self._inputs.share)
+        step = np.flatnonzero(self._follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0))
+        place = (self._inputs.which[step] * M + symbols[step - 1]) * M + symbols[step]
+        counts = np.bincount(place, minlength=size * M * M).astype(np.float64)
+        taken, reached = self._sticks.tried(counts.reshape(size, M, M))
+        return taken.reshape(size, -1), reached.reshape(size, -1)
+
+    def init(self, rng: np.random.Generator) -> MixedHMMState:
+        """A draw from the approximations, and a sweep."""
+        terms, M = self._inputs.parts[0], self.model.num_states
+        x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
+        with one_blas_thread():
+            for s, (_, family, base) in enumerate(self._of_stick):
+                x[s, terms.x] = hyperparameters_near(rng, family, base.guess)
+                w[s, terms.w] = family.at(x[s, terms.x], base.absorbed).sample(rng)
+        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+
+    def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
+        """The state after one sweep."""
+        model, terms, symbols = self.model, self._inputs.parts[0], self._symbols
+        if (symbols < 0).any():
+            symbols = sample_paths(rng, model.chains(state, self.data))
+        first = np.bincount(symbols[self.data.offsets[:-1]], minlength=model.num_states)
+        initial = rng.dirichlet(model.initial_concentration + first)
+        taken, reached = self._tried(symbols)
+        w, x = state.weights.copy(), state.hyperparameters.copy()
+        with one_blas_thread():
+            for s, (cells, family, base) in enumerate(self._of_stick):
+                rows = LogisticSite(taken[cells, s], reached[cells, s])
+                point = Point.of(x[s, terms.x], w[s, terms.w], family, base)
+                is_far = base.spread > _NEAR
+                if is_far or rng.random() < _WOVEN_NEAR:
+                    point = interweave(rng, point, family, rows, base)
+                point = reflect(rng, point, family, rows, base)
+                if is_far or rng.random() < _SWUNG_NEAR:
+                    point = swing(rng, point, family, rows, base, _KICKS if is_far else 1)
+                x[s, terms.x], w[s, terms.w] = point.x, point.w
+        return model.state_at(initial, w, x, self.data)

@@ -5,14 +5,14 @@ import pytest
 
 import pgmult
 from pgmult.priors import HalfT
+from pgmult.sequences.models import mixed_markov
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain
-from pgmult.sequences.updates import transition_moves
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
 
 
-class OfOneBase(transition_moves.TransitionSampler):
+class OfOneBase(mixed_markov.TransitionSampler):
     """Moves around an approximation that is found once, of the data below."""
 
     def _approximations(self, is_open):

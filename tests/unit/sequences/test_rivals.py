@@ -5,7 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.sequences import MarkovChain, MultinomialHMM, MultinomialLDS, as_sequences
-from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.answers import NextChange
 from pgmult.sequences.scores.one_step import by_draw, scored
 from pgmult.sequences.scores.rivals import (
     best_model,

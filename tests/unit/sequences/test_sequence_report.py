@@ -14,7 +14,7 @@ from pgmult.sequences import (
     predict,
     report,
 )
-from pgmult.sequences.next_change import NextChange
+from pgmult.sequences.answers import NextChange
 from pgmult.sequences.panels import StandingOut, grouped, population
 
 PERIOD = 12
