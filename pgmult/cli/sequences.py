@@ -34,7 +34,6 @@ from pgmult.cli.shared import (
 from pgmult.sequences.family import SEQUENCES
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
-_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
@@ -279,10 +278,10 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
     from pgmult.datasets.fasta import read_fasta
     from pgmult.sequences.data.sequences import as_sequences
 
-    suffix = _suffix(options.data)
+    suffix, is_table = _suffix(options.data), _is_table(options.data)
     columns = {name: getattr(options, name) for name in _COLUMNS}
     chosen = {name: value for name, value in columns.items() if value is not None}
-    if suffix in _TABLES:
+    if is_table:
         if options.symbol is None and options.wide is None:
             raise ValueError(
                 f"{options.data} is a table: say which column is --symbol, or --wide, which columns"
@@ -376,6 +375,13 @@ def _suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
+def _is_table(path: Path) -> bool:
+    """Whether a path holds a table, or no such file but is named like one."""
+    from pgmult.datasets.files import TABLES, is_table, local_path
+
+    return is_table(local_path(path)) or _suffix(path) in TABLES
+
+
 def _read_text(options: argparse.Namespace) -> Any:
     from pgmult.datasets.files import lines_of, read_file
     from pgmult.datasets.text import normal_form, split_words
@@ -419,7 +425,7 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 
 def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
-    is_table = _suffix(options.data) in _TABLES
+    is_table = _is_table(options.data)
     unfollow(options, ["units"] if is_table else [*_COLUMNS, "delimiter"])
     new, _ = _read(options, run.data.design)
     symbols = run.data.alphabet.tolist()

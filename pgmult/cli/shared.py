@@ -17,7 +17,7 @@ _BEGAN = perf_counter()
 
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
-READING = ("delimiter", "encoding", "na_values", "time_zone", "drop_incomplete")
+READING = ("delimiter", "encoding", "na_values", "time_zone", "sheet", "drop_incomplete")
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
 
 
@@ -30,7 +30,8 @@ def complain(message: str) -> None:
     Arguments that messages advise in Python are replaced by the options of the command line.
     """
     text = plain(message).replace("new_levels=True", "--new-levels")
-    text = text.replace("time_zone=", "--time-zone ")
+    for argument in ("time_zone", "sheet", "encoding", "delimiter"):
+        text = text.replace(f"{argument}=", f"--{argument.replace('_', '-')} ")
     print(f"pgmult: {' '.join(text.split())}", file=sys.stderr)
 
 
@@ -240,7 +241,9 @@ def add_table(parser: Any) -> None:
         "--delimiter", metavar="CHAR",
         help="Character between the columns (default: the one that the header has)",
     )  # fmt: skip
-    parser.add_argument("--encoding", metavar="NAME", help="Encoding of the file (default: utf-8)")
+    parser.add_argument(
+        "--encoding", metavar="NAME", help="Encoding of the file (default: what it seems to be)"
+    )
     parser.add_argument(
         "--na-values", nargs="+", metavar="TEXT",
         help="Text of a cell without a value (default: nothing, or NA)",
@@ -249,6 +252,10 @@ def add_table(parser: Any) -> None:
         "--time-zone", metavar="NAME",
         help="Time zone of times that are written without one, and of the calendar where times have"
         " several",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sheet", metavar="NAME",
+        help="Sheet of a workbook, file of a .zip or data frame of an .RData, if it has several",
     )  # fmt: skip
 
 

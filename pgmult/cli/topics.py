@@ -251,7 +251,7 @@ def _read_documents(
         corpus = read_corpus(
             options.corpus, vocabulary=options.vocabulary, column=options.column,
             documents=options.documents or "lines", delimiter=options.delimiter,
-            encoding=options.encoding or "utf-8", **choices,
+            encoding=options.encoding, **choices,
         )  # fmt: skip
     if any(formulas):
         if source.kind != "table":
@@ -449,7 +449,7 @@ def _pack(options: argparse.Namespace) -> int:
     corpus = pack_files(
         options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
         names=options.names, documents=options.documents or "lines",
-        delimiter=options.delimiter, encoding=options.encoding or "utf-8",
+        delimiter=options.delimiter, encoding=options.encoding,
         progressbar=not options.quiet, **_choices(options),
     )  # fmt: skip
     print(f"{options.out}: {corpus}")

@@ -57,6 +57,8 @@ class Cells(NamedTuple):
         zone was given and times do not tell theirs.
     is_ordered : bool
         Whether the column is an ordered categorical.
+    title : str
+        What the file says that the column holds, such as the question of a survey.
     """
 
     values: NDArray[Any]
@@ -64,13 +66,14 @@ class Cells(NamedTuple):
     east: IntArray | None = None
     later: IntArray | None = None
     is_ordered: bool = False
+    title: str = ""
 
     def take(self, rows: Any) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
         east, later = (None if x is None else x[rows] for x in (self.east, self.later))
         exactly = exact_array(values) if values.dtype.hasobject else values
-        return Cells(exactly, self.order, east, later, self.is_ordered)
+        return Cells(exactly, self.order, east, later, self.is_ordered, self.title)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

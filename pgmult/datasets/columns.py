@@ -11,9 +11,9 @@ import datetime
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,34 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
-from pgmult.datasets.files import TABLES, Meter, each_line, lines_of, suffix_of
+from pgmult.datasets.files import (
+    DELIMITED,
+    FROM_R,
+    LABELLED,
+    LINES,
+    TABLES,
+    WORKBOOKS,
+    Meter,
+    each_line,
+    encoding_of,
+    form_of,
+    is_pattern,
+    lines_of,
+    read_file,
+    suffix_of,
+    tables_of,
+    unzipped,
+)
+from pgmult.datasets.labelled import labelled_columns
+from pgmult.datasets.workbooks import workbook_rows
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
+_THOUSANDS = ".'\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE} "
+_COMMAS = re.compile(rf"[+-]?(\d+|\d{{1,3}}([{_THOUSANDS}]\d{{3}})+)(,\d+)?([eE][+-]?\d{{1,3}})?")
 _SHOWN = 30  # columns named in an error
-_CSV = (".csv", ".tsv")
+_LOOKED_AT = 1000  # rows that say whether commas are decimal
+_FIRST_ROWS = 20  # rows that show whether the header lacks the name of the first column
+_MANY_LINES = 4  # of a cell that are looked at for rows
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?")
 
 NA_VALUES = ("", "NA")
@@ -89,64 +112,168 @@ def is_number_or_date(cell: str) -> bool:
     return typed([cell], "").dtype.kind not in "UO"
 
 
+class RawTable(NamedTuple):
+    """What a reader finds in a file, before columns become numbers or dates.
+
+    Attributes
+    ----------
+    names : list of str
+    num_rows : int
+    cells : callable
+        ``cells(name)`` are the cells of a column: a list with None where there is no value, or
+        `Cells` or an array where the file itself says what they are.
+    numbers : bool
+        Whether strings can be numbers; where they have quotes, as in JSON, they are none.
+    commas : bool
+        Whether some numbers are written with decimal commas.
+    """
+
+    names: list[str]
+    num_rows: int
+    cells: Callable[[str], Any]
+    numbers: bool = False
+    commas: bool = False
+
+
 def columns_of_file(
     path: Path,
     delimiter: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
+    sheet: str | None = None,
 ) -> Mapping[str, Cells]:
-    """Columns of a table in a file, each made when it is first asked for: see `pgmult.read`."""
-    suffix = _kind_of(path, delimiter)
+    """Columns of tables in files, each made when it is first asked for: see `pgmult.read`."""
     no_value = frozenset(as_strings(na_values, "na_values"))
-    of_csv = suffix in _CSV
-    if suffix == ".parquet":
-        with _parquet(path) as file:
-            table = file.read()
-        names, num_rows = table.column_names, table.num_rows
-    elif not of_csv:
-        columns = _json_columns(each_line(path, encoding, newline="\n"), path, no_value)
-        names, num_rows = list(columns), len(next(iter(columns.values()), ()))
-    else:
-        names, *rows = _csv_rows(path, delimiter, encoding)
-        places, num_rows = {name: j for j, name in enumerate(names)}, len(rows)
-    if not num_rows:
-        raise ValueError(f"{path}: the table has no rows")
+    files = tables_of(path)
+    tables = [_raw_table(file, delimiter, encoding, no_value, sheet) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if not table.num_rows:
+            raise ValueError(f"{file}: the table has no rows")
+        if odd := sorted(set(table.names) ^ set(tables[0].names)):
+            raise ValueError(
+                f"{path}: tables must have the same columns, got {odd[0]!r} only in one of"
+                f" {files[0].name} and {file.name}"
+            )
+    first = tables[0]
+    several = [] if files == [path] else ["file" if "file" not in first.names else "file_name"]
 
     def column(name: str) -> Cells:
-        if suffix == ".parquet":
-            cells = _of_arrow(table.column(name))
-        elif of_csv:
-            j = places[name]
-            cells = [None if row[j] in no_value else row[j] for row in rows]
-        else:
-            cells = columns[name]
-        if suffix != ".parquet" and all(isinstance(cell, str) or cell is None for cell in cells):
-            cells = _typed(cells, name, time_zone, of_csv)
+        if name in several:
+            sizes = zip(files, tables, strict=True)
+            return exact([x.name for x, table in sizes for _ in range(table.num_rows)], name)
+        pieces = [table.cells(name) for table in tables]
+        cells = pieces[0] if len(pieces) == 1 else _joined(pieces)
+        if isinstance(cells, list) and all(isinstance(x, str) or x is None for x in cells):
+            if any(table.commas for table in tables):
+                cells = _with_points(cells) or cells
+            cells = _typed(cells, name, time_zone, first.numbers)
         return exact(cells, f"{name!r} of {path}", time_zone)
 
-    return Lazily(names, column)
+    return Lazily([*first.names, *several], column)
 
 
-def _kind_of(path: Path, delimiter: Any) -> str:
-    """The suffix of a table's file."""
+def _joined(pieces: Sequence[Any]) -> Any:
+    """One column of those of several files."""
+    if not any(isinstance(piece, Cells) for piece in pieces):
+        return [cell for piece in pieces for cell in piece]
+    each = [exact(piece, "a column") for piece in pieces]
+    order = dict.fromkeys(label for cells in each for label in cells.order or ())
+    values = exact_array([cell for cells in each for cell in cells.values.tolist()])
+    return each[0]._replace(values=values, order=tuple(order) or None, east=None, later=None)
+
+
+def _raw_table(
+    path: Path,
+    delimiter: str | None,
+    encoding: str | None,
+    no_value: frozenset[str],
+    sheet: str | None,
+) -> RawTable:
+    """Read a table in a file of any form."""
+    with unzipped(path, sheet) as (file, chosen):
+        form = _form_of(file, delimiter)
+        if chosen is not None and form not in (*WORKBOOKS, *FROM_R):
+            raise ValueError(f"{path}: sheet is for workbooks and archives, got {chosen!r}")
+        if form == ".parquet":
+            with _parquet(file) as opened:
+                table = opened.read()
+            return RawTable(
+                table.column_names, table.num_rows, lambda name: _of_arrow(table.column(name))
+            )
+        if form in LABELLED or form in FROM_R:
+            columns = labelled_columns(file, form, no_value, chosen)
+            size = len(next(iter(columns.values())).values) if columns else 0
+            return RawTable([*columns], size, columns.__getitem__)
+        if form in (*LINES, ".json"):
+            if form == ".json":
+                records = _json_records(file, encoding)
+            else:
+                records = list(_json_rows(_lines(file, encoding, "\n"), file))
+            names = list(dict.fromkeys(name for row in records for name in row))
+            return RawTable(
+                names, len(records),
+                lambda name: _one_kind([row.get(name) for row in records], no_value),
+            )  # fmt: skip
+        of_workbook = form in WORKBOOKS
+        rows = workbook_rows(file, chosen) if of_workbook else _csv_rows(file, delimiter, encoding)
+        names, *cells = rows
+        places = {name: j for j, name in enumerate(names)}
+
+        def column(name: str) -> list[str | None]:
+            j = places[name]
+            return [None if row[j] in no_value else row[j] for row in cells]
+
+        commas = (
+            not of_workbook
+            and _csv_lines(file, delimiter, encoding)[0] != ","
+            and any(
+                any("," in (x or "") for x in some) and _with_points(some) is not None
+                for some in (
+                    [row[j] or None for row in cells[:_LOOKED_AT]] for j in places.values()
+                )
+            )
+        )
+        return RawTable(names, len(cells), column, numbers=True, commas=commas)
+
+
+def _with_points(cells: Sequence[str | None]) -> list[str | None] | None:
+    """Rewrite numbers with decimal commas, 1.234,5, with points; None if some cell is none.
+
+    >>> _with_points(["1.234,5", None, "7"]), _with_points(["1,234", "x"])
+    (['1234.5', None, '7'], None)
+    """
+    if not all(cell is None or _COMMAS.fullmatch(cell) for cell in cells):
+        return None
+    marks = str.maketrans(",", ".", "".join(_THOUSANDS))
+    return [None if cell is None else cell.translate(marks) for cell in cells]
+
+
+def _lines(path: Path, encoding: str | None, newline: str | None, **more: Any) -> Iterator[str]:
+    """Lines of a text, in the encoding that it seems to have where none is asked for."""
+    return each_line(path, encoding or encoding_of(path), newline=newline, **more)
+
+
+def _form_of(path: Path, delimiter: Any) -> str:
+    """The form of a table's file."""
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
-    suffix = suffix_of(path)
-    if suffix not in TABLES:
+    form = form_of(path) or (".csv" if delimiter else "")
+    if not form:
         raise ValueError(
             f"path must end in {', '.join(TABLES)}, which are tables, got {str(path)!r}"
         )
-    return suffix
+    return form
 
 
 def cells_of_file(
     path: Path,
     names: Sequence[str],
     delimiter: Any = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     na_values: Sequence[str] = NA_VALUES,
     meter: Meter | None = None,
+    sheet: str | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Cells of some columns, a row at a time: None where there is no value.
 
@@ -155,18 +282,21 @@ def cells_of_file(
     ValueError
         If a column is not there, or the table has no rows.
     """
-    suffix = _kind_of(path, delimiter)
-    if suffix == ".parquet":
+    form = "" if is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
+    if form == ".parquet":
         rows, columns = _parquet_cells(path, names, meter)
-    elif suffix in (".jsonl", ".ndjson"):
+    elif form in LINES:
         columns = {}  # until all rows are read
-        rows = _json_cells(
-            each_line(path, encoding, newline="\n", meter=meter), path, names, columns
-        )
-    else:
+        rows = _json_cells(_lines(path, encoding, "\n", meter=meter), path, names, columns)
+    elif form in DELIMITED:
         table = _csv_rows(path, delimiter, encoding, meter)
         columns = dict.fromkeys(next(table))
         rows = _csv_cells(table, names, columns, frozenset(as_strings(na_values, "na_values")))
+    else:
+        whole = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
+        columns = dict.fromkeys(whole)
+        _check_there(path, names, columns, delimiter)
+        rows = zip(*(whole[name].values.tolist() for name in names), strict=True)
     if columns:
         _check_there(path, names, columns, delimiter)
     empty = True
@@ -268,29 +398,50 @@ def kind_of_cell(cell: Any, *, of_csv: bool) -> str:
 
 
 def _delimiter(text: str, path: Path) -> str:
-    """What separates the names in the header row."""
-    header = lines_of(re.sub(r'"[^"]*"', "", text[:100_000]))[:1]
-    marks = [mark for mark in (",", ";", "\t") if mark in "".join(header)]
+    """What separates the names in the header row, and as many cells in the rows below it."""
+    lines = lines_of(text[:100_000])[:_LOOKED_AT]
+    header = re.sub(r'"[^"]*"', "", lines[0] if lines else "")
+    marks = [mark for mark in (",", ";", "\t") if mark in header]
     if len(marks) > 1:
+        widths = {m: [len(row) for row in csv.reader(lines[:20], delimiter=m)] for m in marks}
+        even = [mark for mark in marks if len(set(widths[mark][:-1])) == 1 < len(widths[mark])]
+        if len(even) == 1:
+            return even[0]
         raise ValueError(
             f"{path}, line 1: {' and '.join(map(repr, marks))} stand in the header; say which one"
             f" separates cells, delimiter={marks[0]!r} or another"
         )
+    if not marks and (header.count("|") or (lines and re.fullmatch(r" +", header))):
+        return "|" if "|" in header else " "
     return marks[0] if marks else ","
 
 
-def _csv_rows(
-    path: Path, delimiter: str | None, encoding: str, meter: Meter | None = None
-) -> Iterator[list[str]]:
-    """The header, then the rows; `given` is the user's delimiter."""
-    lines = each_line(path, encoding, newline="", meter=meter)
+def _csv_lines(
+    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None
+) -> tuple[str, int, Iterator[str]]:
+    """What separates cells, the number of the header's line, and the lines from it on."""
+    lines = _lines(path, encoding, "", meter=meter)
     first = _up_to(lines, 100_000)
-    mark = delimiter or ("\t" if suffix_of(path) == ".tsv" else _delimiter("".join(first), path))
+    said = re.fullmatch(r"sep=(.)\s*", first[0], re.IGNORECASE) if first else None
+    if said is not None:  # a line for Excel
+        first = first[1:]
+    in_tabs = suffix_of(path) in (".tsv", ".tab")
+    mark = delimiter or (said and said[1]) or (
+        "\t" if in_tabs else _delimiter("".join(first), path)
+    )  # fmt: skip
     lines = chain(first, lines)
     if first and first[0].endswith("\n"):
         lines = _ended_by_feeds(lines)
+    return mark, 1 + (said is not None), lines
+
+
+def _csv_rows(
+    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None
+) -> Iterator[list[str]]:
+    """The header, then the rows."""
+    mark, first_line, lines = _csv_lines(path, delimiter, encoding, meter)
     try:
-        yield from _split_rows(lines, path, mark)
+        yield from _split_rows(lines, path, mark, first_line)
     except ValueError as error:
         if delimiter is None:
             raise
@@ -311,27 +462,35 @@ def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:
         yield begun
 
 
-def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[list[str]]:
+def _split_rows(
+    lines: Iterable[str], path: Path, delimiter: str, first_line: int = 1
+) -> Iterator[list[str]]:
     usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
+    start = first_line
     try:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        header = [name.strip() for name in next(reader, [])]
+        rows = _checked_rows(reader, path, delimiter, first_line)
+        header = [name.strip() for _, name_row in islice(rows, 1) for name in name_row]
         if not header:
             raise ValueError(f"{path}: the file is empty")
+        begun = list(islice(rows, _FIRST_ROWS))
+        if len(begun) > 1 and all(len(row) == len(header) + 1 for _, row in begun):
+            is_ended = all(not row[-1].strip() for _, row in begun)  # a mark after the last cell
+            name = next(x for x in ("row", "row_name", "row_number") if x not in header)
+            header = [*header, ""] if is_ended else [name, *header]
+        if header.count("") > 1 or (len(header) > 1 and not header[-1]):
+            header = [name or f"column {j}" for j, name in enumerate(header, start=1)]
         if len(set(header)) < len(header):
             twice = next(name for name in header if header.count(name) > 1)
-            raise ValueError(f"{path}, line 1: the header has {twice!r} more than once")
+            raise ValueError(f"{path}, line {first_line}: the header has {twice!r} more than once")
         yield header
-        for row in reader:
-            if row and len(row) != len(header):
+        for start, row in chain(begun, rows):
+            if len(row) != len(header):
                 raise ValueError(
-                    f"{path}, line {reader.line_num}: {len(row)} cells under a header of"
-                    f" {len(header)} (a cell with {delimiter!r} in it needs quotes)"
+                    f"{path}, line {start}: {len(row)} cells under a header of {len(header)}"
+                    f" (a cell with {delimiter!r} in it needs quotes)"
                 )
-            if row:
-                yield [cell.strip() for cell in row]
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+            yield [cell.strip() for cell in row]
     except (TypeError, ValueError) as error:  # csv refuses some characters
         if str(error).startswith(str(path)):
             raise
@@ -340,12 +499,66 @@ def _split_rows(lines: Iterable[str], path: Path, delimiter: str) -> Iterator[li
         csv.field_size_limit(usual_limit)
 
 
-def _json_columns(
-    lines: Iterable[str], path: Path, no_value: frozenset[str]
-) -> dict[str, list[Any]]:
-    rows = list(_json_rows(lines, path))
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _one_kind([row.get(name) for row in rows], no_value) for name in names}
+def _checked_rows(
+    reader: Any, path: Path, delimiter: str, first_line: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not empty with the line where each begins, unless a quote is left open."""
+    before, remedy = (
+        first_line - 1,
+        'write a quote that is text twice, as in "5"" pipe", or drop it',
+    )
+    start, width = first_line, 0
+    try:
+        for row in reader:
+            end = before + reader.line_num
+            width = width or len(row)
+            for inner in (cell.split("\n")[1:-1] for cell in row):
+                alike = {line.count(delimiter) for line in inner} == {width - 1}
+                if width > 1 and len(inner) >= _MANY_LINES - 1 and alike:
+                    raise ValueError(
+                        f"{path}, line {start}: a cell that begins with a quote goes on to line"
+                        f" {end}, over lines that look like rows ({remedy})"
+                    )
+            if row:
+                yield start, row
+            start = end + 1
+    except csv.Error as error:
+        end = before + reader.line_num
+        what = str(error)
+        if "end of data" in what:
+            what = "a cell begins with a quote that is never closed"
+        elif end > start:
+            what = f"a cell begins with a quote that closes in line {end}, inside of a cell"
+        raise ValueError(f"{path}, line {start}: {what} ({remedy})") from None
+
+
+def _json_records(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+    """Rows of a JSON file: an array of objects, columns by name, or an object a line."""
+    text = read_file(path, encoding or encoding_of(path))
+    try:
+        held: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return list(_json_rows(text.split("\n"), path))
+        raise ValueError(
+            f"{path}, line {error.lineno}: not JSON ({error.msg}, column {error.colno})"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON that can be read ({error})") from None
+    if isinstance(held, dict) and isinstance(held.get("data"), list):
+        held = held["data"]  # a table with its schema
+    if isinstance(held, dict) and held and all(isinstance(x, list) for x in held.values()):
+        if len({len(cells) for cells in held.values()}) > 1:
+            raise ValueError(f"{path}: its arrays must have the same length to be columns")
+        held = [dict(zip(held, row, strict=True)) for row in zip(*held.values(), strict=True)]
+    elif isinstance(held, dict) and held and all(isinstance(x, dict) for x in held.values()):
+        keys = dict.fromkeys(key for cells in held.values() for key in cells)
+        held = [{name: cells.get(key) for name, cells in held.items()} for key in keys]
+    if not isinstance(held, list) or not all(isinstance(row, dict) for row in held):
+        raise ValueError(
+            f"{path}: expected an array of objects, one for each row, or an array for each column"
+        )
+    return held
 
 
 def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:

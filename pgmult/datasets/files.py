@@ -1,20 +1,199 @@
-"""Files of text: decompressed, decoded and cut into lines as an editor cuts them."""
+"""Files: their form, which their first bytes decide before their names do, and the lines of texts.
 
+Text is decompressed, decoded and cut into lines as an editor cuts them.
+"""
+
+import glob
 import gzip
 import io
+import re
+import tempfile
+import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pgmult.core.arguments import as_kind
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+DELIMITED, LINES = (".csv", ".tsv", ".tab", ".dat"), (".jsonl", ".ndjson")
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+LABELLED = (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+FROM_R = (".rds", ".rdata", ".rda")
+TABLES = (
+    *DELIMITED[:3], *LINES, ".json", ".parquet", *WORKBOOKS, *LABELLED, *FROM_R, ".zip",
+)  # fmt: skip
+_MARKS = {
+    b"PAR1": ".parquet", b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta",
+    b"\xd0\xcf\x11\xe0": ".xls", b"HEADER RECORD***": ".xpt",
+}  # fmt: skip
+_HEAD = 2**16  # bytes in which a form is looked for
+_MOST_DECODED = 2**26  # bytes that decide an encoding
+_FAR_EAST, _MANY_HIGH = b"\x81\x8d\x8f\x90\x9d", 0.25  # cp1252 lacks them; share of letters
+_IN_UTF8 = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+_MOST_LISTED = 6
 
 
 def suffix_of(path: Path) -> str:
     """The last part of the name, lower case, a ``.gz`` looked through."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def local_path(path: Path) -> Path:
+    """Refuse an address of the web."""
+    if re.match(r"[a-z][a-z0-9+]+:/", str(path)):
+        raise ValueError(
+            f"{path} is an address, and files are read from this machine alone: download it first,"
+            " and pass the name of the file"
+        )
+    return path
+
+
+def form_of(path: Path) -> str:
+    """The suffix that says how a table is read, from the first bytes of a file, then its name.
+
+    Empty for what is no table: texts, counts of words and sequences have forms of their own.
+    """
+    suffix, start = suffix_of(path), head_of(path)
+    if start.startswith(b"PK\x03\x04"):
+        try:
+            with zipfile.ZipFile(path) as file:
+                names = file.namelist()
+        except zipfile.BadZipFile:
+            return suffix if suffix in TABLES else ""  # its reader says what is wrong
+        if any(name.startswith("xl/") for name in names):
+            return suffix if suffix in WORKBOOKS else ".xlsx"
+        if "content.xml" in names:
+            return ".ods"
+        return "" if suffix == ".npz" else ".zip"
+    for mark, form in _MARKS.items():
+        if start.startswith(mark):
+            return form
+    said = _form_of_text(start, suffix) if suffix in (*DELIMITED, ".txt", "") else None
+    return said if said is not None else suffix if suffix in TABLES else ""
+
+
+def _form_of_text(start: bytes, suffix: str) -> str | None:
+    """Find the form of a file of text that may be a table; None leaves it to the name."""
+    lines = [line for line in lines_of(_decoded(start))[:20] if line.strip()]
+    if suffix == ".csv" or len(lines) < 2:
+        return None
+    head, rows = lines[0].removeprefix("\ufeff"), lines[1:-1] or lines[1:]
+    quoted = r'"[^"]*"( "[^"]*")+'
+    if re.fullmatch(quoted, head) and {_width(row) - _width(head) for row in rows} <= {0, 1}:
+        return ".dat"
+    names, tabs = head.split("\t"), {row.count("\t") for row in rows}
+    is_header = all(0 < len(name) <= 40 and not re.fullmatch(r"[-+.\d]+", name) for name in names)
+    if len(names) > 1 and is_header and len(set(names)) == len(names):
+        return ".tsv" if tabs <= {len(names) - 1, len(names)} and len(tabs) == 1 else None
+    return None if suffix in (".tsv", ".tab") else ""
+
+
+def _width(line: str) -> int:
+    """Cells of a line with blanks between them, as R writes it."""
+    return len(re.findall(r'(?:"[^"]*"|[^\s"])+', line))
+
+
+def is_table(path: Path) -> bool:
+    """Whether a path holds a table, or tables of the same columns."""
+    if path.is_dir():
+        return not any(suffix_of(file) == ".txt" for file in path.rglob("*.txt*")) and any(
+            suffix_of(file) in TABLES for file in path.iterdir() if file.is_file()
+        )
+    return bool(form_of(path)) if path.is_file() else is_pattern(path)
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether a path has wildcards and is no file by itself."""
+    return not path.exists() and re.search(r"[*?\[]", str(path)) is not None
+
+
+def tables_of(path: Path) -> list[Path]:
+    """Return the files of a path: itself, those of a folder that are tables, or of a pattern.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    local_path(path)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if suffix_of(file) in TABLES)
+    elif is_pattern(path):
+        files = sorted(map(Path, glob.glob(str(path))))
+    else:
+        return [path]
+    if not files:
+        raise FileNotFoundError(f"{path}: no table there, such as a .csv")
+    return files
+
+
+def library(module: str, path: Path) -> Any:
+    """Import the library that reads a file.
+
+    Raises
+    ------
+    ImportError
+        With the command that installs it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(
+            f"{path} needs {module.replace('_', '-')} to be read: pip install 'pgmult[files]' (or"
+            " save it as .csv)"
+        ) from None
+
+
+@contextmanager
+def unzipped(path: Path, chosen: str | None) -> Iterator[tuple[Path, str | None]]:
+    """Give the one table of a ``.zip``, or the chosen one, and what is left to choose in it.
+
+    Raises
+    ------
+    ValueError
+        If several tables are in it and none is chosen.
+    """
+    if form_of(path) != ".zip":
+        yield path, chosen
+        return
+    try:
+        file = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: a damaged archive ({error})") from None
+    with file, tempfile.TemporaryDirectory() as folder:
+        names = [
+            name for name in file.namelist()
+            if suffix_of(Path(name)) in (*TABLES, ".txt") and not name.startswith("__MACOSX")
+        ]  # fmt: skip
+        tables = [name for name in names if suffix_of(Path(name)) != ".txt"] or names
+        name = the_one(tables, chosen if chosen in names else None, path, "tables")
+        inner = Path(file.extract(name, folder))
+        try:
+            yield inner, None if chosen == name else chosen
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(inner), f"{path}, {name}")) from None
+
+
+def the_one(names: list[str], chosen: str | None, path: Path, what: str) -> str:
+    """Return the chosen one of several sheets or tables of a file, or the only one.
+
+    Raises
+    ------
+    ValueError
+        With the names that there are.
+    """
+    listed = ", ".join(map(repr, names[:_MOST_LISTED]))
+    listed += f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    if chosen is not None and chosen not in names:
+        raise ValueError(f"{path}: sheet must be one of its {what}, {listed}, got {chosen!r}")
+    if chosen is None and len(names) != 1:
+        several = f"it has {len(names)} {what}, {listed}: choose one with sheet={names[0]!r}"
+        raise ValueError(f"{path}: {several}" if names else f"{path}: it has no {what}")
+    return names[0] if chosen is None else chosen
 
 
 def lines_of(text: str) -> list[str]:
@@ -41,6 +220,59 @@ def _checked_encoding(encoding: str) -> str:
 def read_file(path: Path, encoding: str | None = None) -> str:
     """A file's text, decompressed; newlines are as in the file, a byte order mark is dropped."""
     return "".join(each_line(path, encoding, newline=""))
+
+
+def head_of(path: Path, size: int = _HEAD) -> bytes:
+    """Return the first bytes of a file, decompressed; none of what cannot be read."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return file.read(size)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return b""  # `each_line` says what is wrong
+
+
+def encoding_of(path: Path) -> str:
+    """Find the encoding of a text: UTF-8 if it can be read so, UTF-16 by its marks, or cp1252.
+
+    Windows writes cp1252; a warning says that it is taken, with a word. Where other encodings are
+    likely (too many letters with accents, sequences of UTF-8 beside broken ones) it stays UTF-8,
+    whose error names the line.
+    """
+    start = head_of(path, _MOST_DECODED)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    zeros = [start[offset:_HEAD:2].count(0) for offset in (0, 1)]
+    if min(zeros) == 0 and max(zeros) > 0.4 * len(start[:_HEAD:2]):
+        wide = "utf-16-be" if zeros[0] else "utf-16-le"
+        if not re.search(r"[\0-\b\x0e-\x1f\ufffd]", start[:_HEAD].decode(wide, "replace")):
+            return wide
+    try:
+        start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        high = sum(map(start.count, map(bytes, zip(range(128, 256)))))
+        letters = len(re.findall(rb"[A-Za-z\x80-\xff]", start))
+        is_cut = error.end >= len(start) == _MOST_DECODED
+        is_other = high > _MANY_HIGH * letters or any(start.count(byte) for byte in _FAR_EAST)
+        if is_cut or is_other or _IN_UTF8.search(start):
+            return "utf-8"
+        word = re.search(rb"[\w\x80-\xff]*[\x80-\xff][\w\x80-\xff]*", start)
+        warnings.warn(
+            f"{path} is not UTF-8 and is read as cp1252, which Windows writes:"
+            f" {word[0][:30].decode('cp1252') if word else ''!r} (if that is not right, pass"
+            " encoding= with the encoding of the file)",
+            stacklevel=2,
+        )
+        return "cp1252"
+    return "utf-8"
+
+
+def _decoded(start: bytes) -> str:
+    """Decode the beginning of a file well enough to look at its marks."""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return start[: len(start) // 2 * 2].decode("utf-16", "replace")
+    return start.decode("utf-8", "replace")
 
 
 def _undecodable(

@@ -36,7 +36,7 @@ from pgmult.core.mapped import ArrayWriter
 from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
-from pgmult.datasets.files import Meter, suffix_of
+from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, form_of
 from pgmult.datasets.readers import (
     COUNTED,
     Vocabulary,
@@ -69,7 +69,7 @@ def pack_files(
     names: str | None = None,
     documents: Literal["lines", "paragraphs"] = "lines",
     delimiter: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     progressbar: bool = True,
     **text_options: Unpack[TextOptions],
 ) -> Corpus:
@@ -152,12 +152,12 @@ class _Cells:
         column: str | None,
         names: str | None,
         delimiter: str | None,
-        encoding: str,
+        encoding: str | None,
         meter: Meter,
     ):
         if column is None:
             raise ValueError(f"{path}: say which column holds the texts")
-        self._path, self._of_csv = path, suffix_of(path) in (".csv", ".tsv")
+        self._path, self._of_csv = path, form_of(path) in (*DELIMITED, *WORKBOOKS)
         self._column = as_kind(column, "column", str)
         self._names = None if names is None else as_kind(names, "names", str)
         chosen = [self._column, *([] if self._names is None else [self._names])]

@@ -6,10 +6,8 @@ ever unpickled. An error names the file and, where there is one, the line.
 """
 
 import codecs
-import gzip
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,16 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_path, as_strings
-from pgmult.datasets.files import TABLES, Meter, each_line, read_file, suffix_of
+from pgmult.datasets.files import (
+    Meter,
+    each_line,
+    encoding_of,
+    head_of,
+    is_table,
+    local_path,
+    read_file,
+    suffix_of,
+)
 from pgmult.datasets.tables import read
 from pgmult.datasets.text import TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
@@ -54,26 +61,29 @@ class Source(NamedTuple):
 def recognise(path: str | os.PathLike[str]) -> Source:
     """The kind of corpus at a path, by its name and its first line.
 
-    A folder is a packed corpus, if it holds a ``corpus.json``, or a folder of text; ``.npz`` is a
-    sparse matrix; ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` and ``.parquet`` are tables; a file
-    whose first line reads ``M term:count term:count ...`` is LDA-C; any other is text. A ``.gz`` at
-    the end of a name is ignored.
+    A folder is a packed corpus, if it holds a ``corpus.json``, or of tables, or of text; ``.npz``
+    and ``.mtx`` are sparse matrices; what `pgmult.read` reads is a table; a file whose first line
+    reads ``M term:count term:count ...`` is LDA-C; any other is text. A ``.gz`` at the end of a
+    name is ignored.
 
     Raises
     ------
     FileNotFoundError
         If nothing is at `path`.
     """
-    path = as_path(path)
+    path = local_path(as_path(path))
+    if path.is_dir() and is_packed(path):
+        return Source("packed corpus", path)
+    if is_table(path):
+        return Source("table", path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
-        return Source("packed corpus" if is_packed(path) else "folder of text", path)
+        return Source("folder of text", path)
     if path.suffix == ".npz":
         return Source("sparse matrix", path, _vocabulary_beside(path))
-    if suffix_of(path) in TABLES:
-        return Source("table", path)
-    if _LDAC_LINE.fullmatch(_first_line(path)):
+    first = head_of(path, 2**20).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
+    if _LDAC_LINE.fullmatch(first):
         return Source("LDA-C", path, _vocabulary_beside(path))
     return Source("text", path)
 
@@ -85,7 +95,7 @@ def read_corpus(
     column: str | None = None,
     documents: Literal["lines", "paragraphs"] = "lines",
     delimiter: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     **text_options: Unpack[TextOptions],
 ) -> Corpus:
     """Read a corpus of any kind that `recognise` knows.
@@ -267,7 +277,7 @@ def read_text(
     path: str | os.PathLike[str],
     *,
     documents: Literal["lines", "paragraphs"] = "lines",
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     **text_options: Unpack[TextOptions],
 ) -> Corpus:
     """Read plain text.
@@ -300,16 +310,16 @@ def read_text(
 
 
 def texts_of(
-    path: Path, documents: str, encoding: str, meter: Meter | None = None
+    path: Path, documents: str, encoding: str | None, meter: Meter | None = None
 ) -> Iterator[tuple[str, str]]:
     """Names and texts of the documents of a file or a folder, one after the other."""
     if path.is_dir():
         for file in texts_in(path):
-            yield file.relative_to(path).as_posix(), read_file(file, encoding)
+            yield file.relative_to(path).as_posix(), read_file(file, encoding or encoding_of(file))
             if meter is not None:
                 meter.done += file.stat().st_size
         return
-    lines = each_line(path, encoding, meter=meter)
+    lines = each_line(path, encoding or encoding_of(path), meter=meter)
     empty = True
     for document in documents_of((line.removesuffix("\n") for line in lines), documents):
         empty = False
@@ -362,11 +372,3 @@ def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return words
     return as_strings(vocabulary, "vocabulary")
-
-
-def _first_line(path: Path) -> bytes:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return file.readline(2**20).removeprefix(codecs.BOM_UTF8)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        return b""  # `_read` says what is wrong

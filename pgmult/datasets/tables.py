@@ -195,40 +195,52 @@ def read(
     table: Any,
     *,
     delimiter: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read a table with named columns; every cell is kept exactly.
 
     Parameters
     ----------
     table : path, data frame, labelled array or mapping
-        ``.csv`` or ``.tsv`` with a header row, or ``.jsonl`` or ``.ndjson`` with one object per
-        line, also compressed, ``.gz``; ``.parquet``, if pyarrow is installed; a data frame of
-        pandas, polars, pyarrow or others; an array of xarray; a mapping from name to column.
+        ``.csv`` or ``.tsv`` with a header row, ``.jsonl`` or ``.ndjson`` with one object per line,
+        or ``.json`` with an array of objects, also compressed, ``.gz``; ``.parquet``, if pyarrow is
+        installed; ``.xlsx``, ``.xls``, ``.ods``, ``.sav``, ``.dta``, ``.sas7bdat``, ``.rds``, with
+        ``pip install 'pgmult[files]'``; a ``.zip`` of one of these. The first bytes of a file
+        decide before its name does. A folder of tables, or a pattern such as ``"waves/*.csv"``, is
+        read as one table with the name of the file in a column ``file``. Or a data frame of pandas,
+        polars, pyarrow or others; an array of xarray; a mapping from name to column.
     delimiter : str, optional
         What separates cells: one character. If left out, a tab in a ``.tsv``, and in a ``.csv``
         whichever of comma, semicolon and tab stands in the header row outside quotes; it is an
-        error if several do.
-    encoding : str
+        error if several do and do not divide the rows alike.
+    encoding : str, optional
+        Encoding of a text file. If left out: UTF-8, or UTF-16 where the file has its marks, or
+        else cp1252, which Windows writes, with a warning.
     na_values : sequence of str
-        How missing values are written in a text file.
+        How missing values are written in a text file, or which labels of a survey mean them.
     time_zone : str, optional
         Times with a zone stay in the zone of their column. If a column has several (summer and
         winter offsets are two), its times are converted to this one, such as "Europe/Berlin". Times
         without a zone are those that its clocks show.
+    sheet : str, optional
+        Sheet of a workbook, file of a ``.zip``, data frame of an ``.RData``, if it has several.
 
     Returns
     -------
     Table
         A column of a file holds numbers or dates (ISO 8601, such as 1999-12 or 1999-12-31) if every
-        cell with a value is one, and strings otherwise.
+        cell with a value is one, and strings otherwise. Numbers may have decimal commas. Values of
+        SPSS, Stata and SAS that have labels are a categorical in the order of the values.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
+    ImportError
+        If the library that reads such files is missing.
     ValueError
         If the file cannot be understood, with its name and line; if columns have different lengths
         or one has times of several zones.
@@ -239,5 +251,6 @@ def read(
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        return Table(columns_of_file(path, delimiter, encoding, na_values, time_zone), str(path))
+        columns = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
+        return Table(columns, str(path))
     return Table(exact_columns(table, "table", time_zone))

@@ -482,7 +482,7 @@ def test_demonstrations_find_what_is_known(capsys, family, found, tmp_path, monk
 
 
 RUNNING = {"--cores", "--quiet", "--json", "--draws"}
-READING = {"--delimiter", "--encoding", "--na-values", "--time-zone"}
+READING = {"--delimiter", "--encoding", "--na-values", "--time-zone", "--sheet"}
 SHARED = {
     "fit": RUNNING | READING | {
         "--out", "--title", "--tune", "--chains", "--thin", "--seed", "--drop-incomplete",

@@ -249,7 +249,9 @@ class TestPlainText:
         with pytest.raises(
             ValueError, match=r"latin.txt, line 2: byte 0xfc is not utf-8 .*latin-1"
         ):
-            read_text(tmp_path / "latin.txt")
+            read_text(tmp_path / "latin.txt", encoding="utf-8")
+        with pytest.warns(UserWarning, match=r"latin.txt is not UTF-8 .* cp1252.*'grün'"):
+            assert "grün" in read_text(tmp_path / "latin.txt").vocabulary
         assert "grün" in read_text(tmp_path / "latin.txt", encoding="latin-1").vocabulary
         (tmp_path / "x.txt").write_bytes(b"\x7fELF\0\0\0")
         with pytest.raises(ValueError, match=r"x.txt: a binary file, expected text"):
@@ -354,7 +356,11 @@ class TestTable:
         [
             ("t.csv", "id,text\n1,red\n", r"no column 'body' among \['id', 'text'\]"),
             ("t.csv", "id,body\n1,red\n2,red,blue\n", "line 3: 3 cells under a header of 2"),
-            ("t.csv", 'id,body\n1,"red\n', "line 2: unexpected end of data"),
+            (
+                "t.csv",
+                'id,body\n1,"red\n',
+                "line 2: a cell begins with a quote that is nev",
+            ),
             ("t.csv", "id,body\n", "the table has no rows"),
             ("t.csv", "", "the file is empty"),
             ("t.jsonl", '{"body": "red"}\n{"body": "re\n', "line 2: not JSON"),
@@ -364,7 +370,7 @@ class TestTable:
             ("t.jsonl", '{"body": ' + "[" * 10**5 + "\n", "t.jsonl, line 1: not JSON that can be"),
             ("t.jsonl", '{"body": ' + "9" * 10**4 + "}\n", "t.jsonl, line 1: not JSON that can be"),
             ("t.csv", "body,body\n1,2\n", "'body' more than once"),
-            ("t.json", "{}", "must end in .csv, .tsv, .jsonl, .ndjson"),
+            ("t.json", "{}", "expected an array of objects"),
         ],
     )
     def test_bad_tables(self, tmp_path, name, text, message):

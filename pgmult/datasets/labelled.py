@@ -1,0 +1,99 @@
+"""Files of SPSS, Stata, SAS and R, whose values and variables may have labels.
+
+pyreadstat reads the first three, pyreadr the last. A variable most of whose values have labels
+becomes a categorical in the order of the values; values that the file declares as missing have no
+value. The label of a variable is its `Cells.title`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pgmult.core.tables import Cells, exact, exact_array, exact_columns
+from pgmult.datasets.files import FROM_R, library, the_one
+
+_READERS = {
+    ".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".sas7bdat": "sas7bdat",
+    ".xpt": "xport",
+}  # fmt: skip
+_LETTERED = "abcdefghijklmnopqrstuvwxyz"  # missing values of Stata and SAS: .a, .b, ...
+
+
+def labelled_columns(
+    path: Path, form: str, no_value: frozenset[str], chosen: str | None = None
+) -> Mapping[str, Cells]:
+    """Read the columns of a file.
+
+    Raises
+    ------
+    ImportError
+        If the library that reads it is missing.
+    ValueError
+        If the file is damaged, or holds several tables and none is chosen.
+    """
+    if form in FROM_R:
+        return _of_r(path, chosen)
+    reader = getattr(library("pyreadstat", path), f"read_{_READERS[form]}")
+    try:
+        columns, about = reader(str(path), output_format="dict")
+    except Exception as error:  # each kind of file has errors of its own
+        raise ValueError(f"{path}: cannot be read ({error or type(error).__name__})") from None
+    titles, labels = about.column_names_to_labels, about.variable_value_labels
+    ordinal = {name for name, kind in about.variable_measure.items() if kind == "ordinal"}
+    return {
+        name: _column(
+            list(cells), labels.get(name, {}), titles.get(name) or "", name in ordinal, no_value
+        )
+        for name, cells in columns.items()
+    }
+
+
+def _column(
+    values: list[Any],
+    labels: Mapping[Any, str],
+    title: str,
+    is_ordinal: bool,
+    no_value: frozenset[str],
+) -> Cells:
+    """Cells of a variable: its labels where half of its values have one, else its values."""
+    values = [None if x != x or (isinstance(x, str) and x in no_value) else x for x in values]
+    values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]
+    codes = {x for x in values if x is not None}
+    named = {value: label for value, label in labels.items() if value not in (*_LETTERED, "")}
+    if not named or 2 * len(codes & named.keys()) < len(codes):
+        cells = exact(exact_array(values), title)
+        return cells._replace(title=title)
+    ranked = sorted(codes | named.keys(), key=lambda x: (isinstance(x, str), x))
+    words = {x: str(named.get(x, x)).strip() for x in ranked}
+    repeated = {word for word in words.values() if [*words.values()].count(word) > 1}
+    words = {x: f"{word} ({x:g})" if word in repeated else word for x, word in words.items()}
+    labelled = [None if x is None or words[x] in no_value else words[x] for x in values]
+    order = tuple(word for word in words.values() if word not in no_value)
+    return Cells(exact_array(labelled), order, None, None, is_ordinal, title)
+
+
+def _of_r(path: Path, chosen: str | None) -> Mapping[str, Cells]:
+    """Columns of the data frame in a file of R."""
+    pyreadr = library("pyreadr", path)
+    try:
+        frames = pyreadr.read_r(str(path))
+    except Exception as error:  # librdata has errors of its own
+        raise ValueError(
+            f"{path}: cannot be read ({error or type(error).__name__}): files of R must hold a data"
+            " frame (write.csv(as.data.frame(x), 'x.csv') writes other objects)"
+        ) from None
+    if not frames:
+        raise ValueError(f"{path}: it holds no data frame")
+    names = {str(name): name for name in frames}
+    one = the_one([*names], chosen, path, "data frames")
+    columns = exact_columns(frames[names[one]], str(path))
+    return {name: _whole(cells) for name, cells in columns.items()}
+
+
+def _whole(cells: Cells) -> Cells:
+    """Numbers without fractions as whole numbers, which R does not tell apart."""
+    values = cells.values
+    if values.dtype.kind != "f" or not all(x != x or x.is_integer() for x in values.tolist()):
+        return cells
+    whole = [None if x != x else int(x) for x in values.tolist()]
+    return cells._replace(values=exact_array(whole))
