@@ -56,6 +56,14 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "--map", action="append", default=[], metavar="NAME=FILE",
         help="Map of car(area, NAME): a table of neighbours, or a .json or .geojson file",
     )  # fmt: skip
+    fit.add_argument(
+        "--specific", nargs="+", default=[], metavar="COLUMN",
+        help="Columns whose effects differ between ordered categories (partial proportional odds)",
+    )  # fmt: skip
+    fit.add_argument(
+        "--unit", default="observation", metavar="NAME",
+        help="Name of an observation in reports, such as animal (default: observation)",
+    )  # fmt: skip
     add_table(fit)
     add_incomplete(fit)
 
@@ -76,16 +84,18 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out = complete_for([options.formula], table, options, options.weight)
     data = table.rows(
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
-        maps=dict(_map(text, options) for text in options.map),
+        maps=dict(_map(text, options) for text in options.map), unit=options.unit,
     )  # fmt: skip
-    model = AdditiveRegression(method=options.method, link=options.link)
+    model = AdditiveRegression(
+        method=options.method, link=options.link, specific=tuple(options.specific)
+    )
     notes = {
         "title": options.title
         or f"{options.formula.partition('~')[0].strip()} in {options.table.name}",
         "source": str(options.table),
         "model": options.formula,
     }
-    note = f"{options.table}: {data.respondents.sum():,.0f} observations in {data.num_rows:,} cells"
+    note = f"{options.table}: {data.respondents.sum():,.0f} {data.unit}s in {data.num_rows:,} cells"
     note += "" if data.is_events else f", {data.num_categories} categories"
     note = "\n".join(filter(None, (note, left_out)))
     return Job(model, data, model.default_keep, notes, note=note)

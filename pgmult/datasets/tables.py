@@ -164,11 +164,14 @@ class Table(ExactTable):
         ordered: Sequence[Any] | bool | None = None,
         maps: Mapping[str, Any] | None = None,
         family: str | None = None,
+        unit: str = "observation",
     ) -> "AdditiveRows":
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(formula, self, weights=weights, ordered=ordered, maps=maps, family=family)
+        return rows_of(
+            formula, self, weights=weights, ordered=ordered, maps=maps, family=family, unit=unit
+        )
 
     def choices(
         self,

@@ -36,11 +36,11 @@ array([[1., 0., 0., 0.],
        [1., 0., 1., 0.]])
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ from pgmult.formulas.maps import neighbours_of
 from pgmult.formulas.terms import (
     KNOTS,
     GroupTerm,
+    Inputs,
     ProcessTerm,
     Slopes,
     SplineTerm,
@@ -246,10 +247,14 @@ class Design:
 
     def reference_of(self, column: str) -> str | None:
         """The label that ``C(column, contr.treatment(base))`` compares the others with."""
-        for name, base in _references(_plan(self.formula, ()).read):
-            if name == column:
-                levels = self.levels_of(column)
-                return levels[find_labels(levels, [base], column)[0]] if levels else label_of(base)
+        for node in _plan(self.formula, ()).read:
+            match node:
+                case Call("C", (Name(name), Call("contr.treatment") as contrast)) if name == column:
+                    levels, (base,) = self.levels_of(column), bases_of(contrast)
+                    value = base.text if isinstance(base, Text) else str(base)
+                    if not levels:
+                        return label_of(value)
+                    return levels[int(find_labels(levels, [value], column)[0])]
         return None
 
     def tell_new_labels(
@@ -360,11 +365,13 @@ class Design:
         terms: list[Term] = []
         for term in self.terms:
             if not isinstance(term, GroupTerm):
-                terms.append(replace(term, basis=_basis_at(term, self._coder, columns)))
+                nodes = tuple(map(parse_expression, term.expressions))
+                factors = tuple(map(parse_expression, term.factors))
+                inputs, multipliers, _ = _inputs_at(nodes, factors, self._coder, columns)
+                forms = [_told_by(node, columns) for node in nodes]
+                terms.append(replace(term, basis=term.rows(inputs, multipliers, forms)))
                 continue
-            cells = {n: cells_of_rows(table, n, num_rows).values for n in term.variables}
-            if term.kind == "walk":
-                cells = {name: plain_dates(column) for name, column in cells.items()}
+            cells, _ = _cells_of(term.variables, table, num_rows, term.kind)
             if term.kind == "map":
                 codes = _find_areas(term.name, term.known, *cells.values())
             else:
@@ -441,7 +448,7 @@ def make_design(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
             )
     for random_term in plan.random:
-        if not isinstance(random_term, _Curve) and random_term.kind != "group" and not every_term:
+        if random_term.kind not in ("group", "spline") and not every_term:
             plan.formula.refuse(
                 f"{random_term.title} is a term of additive regressions alone"
                 " (table.rows(formula)); here groups are written (1 | author), and slopes that"
@@ -467,24 +474,16 @@ def make_design(
         if not plan.intercept:  # about 0, where the predictor is 0
             scale = np.hypot(centre, scale)
             centre = np.zeros(len(labels))
-    terms: list[Term] = []
-    for random_term in plan.random:
-        if isinstance(random_term, _Grouping):
-            beside = replace(random_term, name="", kind="group", effects="1")
-            centred = any(
-                replace(other, name="") == beside
-                for other in plan.random
-                if isinstance(other, _Grouping)
-            )
-            terms.append(_group(random_term, table, coder, columns, plan.formula, maps, centred))
-        elif isinstance(random_term, _Curve):
-            terms.append(_curve(random_term, coder, columns))
-        else:
-            terms.append(_process(random_term, coder, columns))
+    terms = tuple(
+        _over_inputs(one, coder, columns)
+        if one.inputs
+        else _group(one, plan, table, coder, columns, maps or {})
+        for one in plan.random
+    )
     offsets = _offsets(plan, coder, columns)
     return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
-        tuple(terms), coder.states, offsets.pop("", None), offsets,
+        terms, coder.states, offsets.pop("", None), offsets,
     )  # fmt: skip
 
 
@@ -519,11 +518,17 @@ def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
     return first.like(joined, new_levels=True, num_rows=len(order))
 
 
-def distinct_rows(design: Design) -> tuple[Design, IntArray]:
-    """The rows of a design that differ, and which of them each row is."""
+def distinct_rows(design: Design, *more: NDArray[Any]) -> tuple[Design, IntArray]:
+    """The rows of a design that differ, in it or in other columns, and which of them each row is.
+
+    Parameters
+    ----------
+    design : Design
+    *more : arrays, ``(num_rows, ...)``
+    """
     columns = [design.matrix, *(term.design for term in design.terms)]
     columns += [] if design.offset is None else [design.offset]
-    columns += design.named_offsets.values()
+    columns += [*design.named_offsets.values(), *more]
     _, rows, which = np.unique(
         np.column_stack(columns), axis=0, return_index=True, return_inverse=True
     )
@@ -534,46 +539,41 @@ def distinct_rows(design: Design) -> tuple[Design, IntArray]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grouping:
-    """``(effects | columns)``, ``rw(column)`` and ``car(column, map)``."""
+class _Random:
+    """A random term as a formula writes it.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "group", "slopes", "walk", "map", "spline" or "process".
+    columns : tuple of str
+        Columns of a grouping, a walk or a map.
+    effects, map : str
+        Effects of each level, and the name of a map.
+    inputs : tuple of nodes
+        What a curve or a process runs over.
+    factors : product
+        What a curve is multiplied by.
+    count : int or None
+        Knots of a curve, or functions of a process.
+    bound : float
+        How far a process reaches.
+    """
 
     name: str
-    columns: tuple[str, ...]
-    kind: str = "group"
+    kind: str
+    columns: tuple[str, ...] = ()
     effects: str = "1"
     map: str = ""
+    inputs: tuple[Node, ...] = ()
+    factors: Product = ()
+    count: int | None = None
+    bound: float = 1.5
 
     @property
     def title(self) -> str:
-        return self.name if self.kind in ("walk", "map") else f"({self.name})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    """``s(x)``, and what it is multiplied by."""
-
-    name: str
-    x: Node
-    factors: Product
-    knots: int
-
-    kind: ClassVar[str] = "spline"
-
-
-@dataclass(frozen=True, slots=True)
-class _Process:
-    """``gp(x, y)``."""
-
-    name: str
-    inputs: tuple[Node, ...]
-    count: int | None
-    bound: float
-
-    kind: ClassVar[str] = "process"
-
-    @property
-    def title(self) -> str:
-        return self.name
+        return f"({self.name})" if self.kind in ("group", "slopes") else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -599,7 +599,7 @@ class _Plan:
     formula: Formula
     intercept: bool
     fixed: tuple[Product, ...]
-    random: tuple[_Grouping | _Curve | _Process, ...]
+    random: tuple[_Random, ...]
     offsets: tuple[tuple[Node, str], ...]
     columns: frozenset[str]
     labels: frozenset[str]
@@ -609,16 +609,14 @@ class _Plan:
 def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
     """The parts of a formula; of all columns, if there is none."""
     if formula is None:
-        every: tuple[Product, ...] = tuple((Name(name),) for name in names)
-        formula_of_all = Formula("~ .", None, True, every)
-        return _Plan(formula_of_all, True, every, (), (), frozenset(names), frozenset())
+        return _parts(Formula("~ .", None, True, tuple((Name(name),) for name in names)))
     return _parts(parse(formula) if isinstance(formula, str) else formula)
 
 
 @lru_cache(maxsize=64)
 def _parts(formula: Formula) -> _Plan:
     fixed: list[Product] = []
-    random: list[_Grouping | _Curve | _Process] = []
+    random: list[_Random] = []
     offsets: list[tuple[Node, str]] = []
     for term in formula.terms:
         special = [
@@ -645,10 +643,10 @@ def _parts(formula: Formula) -> _Plan:
         else:
             curve = _read_curve(term, at, formula)
             random.append(curve)
-            straight = curve.x if isinstance(curve.x, Name) else Call("I", (curve.x,))
-            of_x = curve.x.function if isinstance(curve.x, Call) else ""
+            (x,) = curve.inputs
+            of_x = x.function if isinstance(x, Call) else "I"
             plain = of_x.isidentifier() and of_x not in NAMED
-            fixed.append((*term[:at], curve.x if plain else straight, *term[at + 1 :]))
+            fixed.append((*term[:at], x if plain else Call("I", (x,)), *term[at + 1 :]))
     called = [random_term.name for random_term in random]
     if len(set(called)) < len(called):
         formula.refuse("each random term must stand in it once")
@@ -656,20 +654,9 @@ def _parts(formula: Formula) -> _Plan:
     fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
     read = [node for term in fixed for node in term]
     read += [node for node, _ in offsets]
-    read += [
-        node
-        for random_term in random
-        if isinstance(random_term, _Process)
-        for node in random_term.inputs
-    ]
-    slopes = [random_term.effects for random_term in random if isinstance(random_term, _Grouping)]
-    read += [node for effects in slopes for term in parse(effects).terms for node in term]
-    groups = [
-        name
-        for random_term in random
-        if isinstance(random_term, _Grouping)
-        for name in random_term.columns
-    ]
+    read += [node for one in random if one.kind == "process" for node in one.inputs]
+    read += [node for one in random for term in parse(one.effects).terms for node in term]
+    groups = [name for one in random for name in one.columns]
     dates = {source_of(name) for name in groups if source_of(name) != name}
     coded = {name for node in read if _is_coded(node) for name in names_in(node)}
     plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
@@ -679,22 +666,12 @@ def _parts(formula: Formula) -> _Plan:
     )  # fmt: skip
 
 
-def _references(read: Sequence[Node]) -> Iterator[tuple[str, str | float]]:
-    """Columns of ``C(column, contr.treatment(base))``, and the base."""
-    for node in read:
-        match node:
-            case Call("C", (Name(column), Call("contr.treatment") as contrast)):
-                for base in bases_of(contrast):
-                    if isinstance(base, Text | Number):
-                        yield column, base.text if isinstance(base, Text) else base.value
-
-
 def _is_coded(node: Node) -> bool:
     """Whether it takes the cells of a column, themselves, for labels."""
     return isinstance(node, Call) and node.function == "C" and isinstance(node.arguments[0], Name)
 
 
-def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
+def _groupings(call: Call, formula: Formula) -> list[_Random]:
     """The groupings of ``(effects | columns)``, ``rw(column)`` or ``car(column, map)``."""
     name, inside = str(call), call.arguments
     if call.function in ("rw", "car"):
@@ -703,7 +680,7 @@ def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
         if len(names) != count or len(inside) != count or call.options:
             formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
         kind = "walk" if call.function == "rw" else "map"
-        return [_Grouping(name, names[:1], kind, map=names[-1])]
+        return [_Random(name, kind, names[:1], map=names[-1])]
     intercept, slopes = sum_of(inside[0], formula)
     every = [*(["1"] if intercept else []), *(":".join(map(str, term)) for term in slopes)]
     if not every:
@@ -713,9 +690,9 @@ def _groupings(call: Call, formula: Formula) -> list[_Grouping]:
     else:
         sums = [" + ".join(every if intercept else ["0", *every])]
     return [
-        _Grouping(
-            f"{effects} | {':'.join(names)}", names,
-            "group" if effects == "1" else "slopes", effects,
+        _Random(
+            f"{effects} | {':'.join(names)}", "group" if effects == "1" else "slopes", names,
+            effects,
         )
         for names in _levels(inside[1], formula)
         for effects in sums
@@ -738,7 +715,7 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
     )
 
 
-def _read_process(call: Call, formula: Formula) -> _Process:
+def _read_process(call: Call, formula: Formula) -> _Random:
     options = dict(call.options)
     count, bound = options.pop("k", None), options.pop("c", Number(1.5))
     is_whole = count is None or (isinstance(count, Number) and isinstance(count.value, int))
@@ -750,12 +727,13 @@ def _read_process(call: Call, formula: Formula) -> _Process:
             "processes are written gp(x) or gp(x, y, k=20, c=1.5), with k functions along a side,"
             f" 2 to 1000, that reach to c > 1 times the data's range, got {call}"
         )
-    return _Process(
-        str(call), call.arguments, int(str(count)) if count else None, float(bound.value)
+    number = int(str(count)) if count else None
+    return _Random(
+        str(call), "process", inputs=call.arguments, count=number, bound=float(bound.value)
     )
 
 
-def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
+def _read_curve(term: Product, at: int, formula: Formula) -> _Random:
     call = term[at]
     assert isinstance(call, Call)
     knots = dict(call.options).pop("knots", Number(KNOTS))
@@ -765,7 +743,10 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Curve:
             f"curves are written s(x) or s(x, knots=10), with 4 knots at least, got {call}"
         )
     others = (*term[:at], *term[at + 1 :])
-    return _Curve(":".join(map(str, term)), call.arguments[0], others, int(str(knots)))
+    return _Random(
+        ":".join(map(str, term)), "spline", inputs=call.arguments, factors=others,
+        count=int(str(knots)),
+    )  # fmt: skip
 
 
 def terms_named(text: str) -> list[str]:
@@ -780,57 +761,70 @@ def terms_named(text: str) -> list[str]:
 
 
 def _group(
-    grouping: _Grouping,
+    random_term: _Random,
+    plan: _Plan,
     table: Mapping[str, Any],
     coder: Coding,
     columns: Columns,
-    formula: Formula,
-    maps: Mapping[str, Any] | None,
-    is_beside_intercept: bool,
+    maps: Mapping[str, Any],
 ) -> GroupTerm:
     """Make a term of a grouping; slopes are centred wherever its levels have an intercept, too."""
-    for name in map(source_of, grouping.columns):
-        if name not in table:
-            formula.refuse(
-                f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
+    name, kind = random_term.name, random_term.kind
+    for column in map(source_of, random_term.columns):
+        if column not in table:
+            plan.formula.refuse(
+                f"it names {column!r}; columns of covariates, the table:"
+                f" {', '.join(table) or 'none'}"
             )
-    num_rows = len(columns.values)
-    cells_by_name = {name: cells_of_rows(table, name, num_rows) for name in grouping.columns}
-    cells = {name: column.values for name, column in cells_by_name.items()}
-    if grouping.kind == "map":
-        return _areas(grouping, cells, formula, maps or {})
-    if grouping.kind == "walk":
-        cells = {name: plain_dates(column) for name, column in cells.items()}
-    levels, codes = Levels.of(cells, {name: column.order for name, column in cells_by_name.items()})
+    cells, orders = _cells_of(random_term.columns, table, len(columns.values), kind)
+    if kind == "map":
+        return _areas(random_term, cells, plan.formula, maps)
+    levels, codes = Levels.of(cells, orders)
     if len(levels) < 2:
         raise ValueError(
-            f"{grouping.title} needs two groups at least, got {', '.join(levels.names)}"
+            f"{random_term.title} needs two groups at least, got {', '.join(levels.names)}"
         )
-    if grouping.kind == "walk":
-        times = times_of(levels.labels[:, 0].tolist(), grouping.name)
+    if kind == "walk":
+        times = times_of(levels.labels[:, 0].tolist(), name)
         order = np.argsort(times, kind="stable")
         if not (np.diff(times[order]) > 0.0).all():
-            raise ValueError(f"{grouping.name} must have one label for each time")
+            raise ValueError(f"{name} must have one label for each time")
         levels = replace(levels, labels=levels.labels[order])
-        return GroupTerm(grouping.name, levels, np.argsort(order)[codes], times=times[order])
-    if grouping.kind == "group":
-        return GroupTerm(grouping.name, levels, codes)
-    effects = parse(grouping.effects)
+        return GroupTerm(name, levels, np.argsort(order)[codes], times=times[order])
+    if kind == "group":
+        return GroupTerm(name, levels, codes)
+    effects = parse(random_term.effects)
     labels, values = coder.matrix(effects.terms, columns, effects.intercept)
     centre, scale = _units(values)
     are_numbers = len(labels) == len(effects.terms)  # labels without an intercept have columns each
+    is_beside_intercept = any(
+        other.kind == "group" and other.columns == random_term.columns for other in plan.random
+    )
     if not (effects.intercept or (is_beside_intercept and are_numbers)):
         centre = np.zeros(len(labels))
     if not (scale > 0.0).all():
-        raise ValueError(f"({grouping.name}): {labels[int(np.argmin(scale))]} must vary")
+        raise ValueError(f"({name}): {labels[int(np.argmin(scale))]} must vary")
     slopes = Slopes(
-        grouping.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre, scale
-    )
-    return GroupTerm(grouping.name, levels, codes, slopes)
+        random_term.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre,
+        scale,
+    )  # fmt: skip
+    return GroupTerm(name, levels, codes, slopes)
+
+
+def _cells_of(
+    names: Sequence[str], table: Mapping[str, Any], num_rows: int, kind: str
+) -> tuple[dict[str, NDArray[Any]], dict[str, Sequence[str] | None]]:
+    """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
+    columns = {name: cells_of_rows(table, name, num_rows) for name in names}
+    cells = {
+        name: plain_dates(column.values) if kind == "walk" else column.values
+        for name, column in columns.items()
+    }
+    return cells, {name: column.order for name, column in columns.items()}
 
 
 def _areas(
-    grouping: _Grouping, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
+    grouping: _Random, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
 ) -> GroupTerm:
     if grouping.map not in maps:
         formula.refuse(
@@ -874,26 +868,29 @@ def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:
     return replace(slopes, values=(values - slopes.centre) / slopes.scale)
 
 
-def _process(process: _Process, coder: Coding, columns: Columns) -> ProcessTerm:
-    inputs = np.column_stack([coder.numbers(node, columns) for node in process.inputs])
-    named = {name for node in process.inputs for name in names_in(node)}
-    variables = [name for name in columns.names.tolist() if name in named]
-    return process_term(
-        process.name,
-        list(map(str, process.inputs)),
-        variables,
-        inputs,
-        process.count,
-        process.bound,
-    )
+def _over_inputs(random_term: _Random, coder: Coding, columns: Columns) -> Term:
+    """Make a curve or a process."""
+    nodes, factors = random_term.inputs, random_term.factors
+    inputs, multipliers, labels = _inputs_at(nodes, factors, coder, columns)
+    names = {name for node in (*nodes, *factors) for name in names_in(node)}
+    over = Inputs(
+        random_term.name, tuple(map(str, nodes)), inputs, tuple(map(str, factors)), multipliers,
+        tuple(labels), tuple(name for name in columns.names.tolist() if name in names),
+    )  # fmt: skip
+    if random_term.kind == "process":
+        return process_term(over, random_term.count, random_term.bound)
+    return spline_term(over, random_term.count or KNOTS)
 
 
-def _basis_at(term: SplineTerm | ProcessTerm, coder: Coding, columns: Columns) -> FloatArray:
-    if isinstance(term, SplineTerm):
-        return term.rows(*_curve_at(term, coder, columns)[:2])
-    nodes = [parse_expression(text) for text in term.expressions]
+def _inputs_at(
+    nodes: Sequence[Node], factors: Product, coder: Coding, columns: Columns
+) -> tuple[FloatArray, FloatArray, list[str]]:
+    """What a term runs over, and what it is multiplied by: indicators of every label."""
     inputs = np.column_stack([coder.numbers(node, columns) for node in nodes])
-    return term.rows(inputs, [_told_by(node, columns) for node in nodes])
+    if not factors:
+        return inputs, np.ones((len(inputs), 1)), [""]
+    labels, multipliers = coder.matrix([factors], columns, intercept=False)
+    return inputs, multipliers, [f"{label}:" for label in labels]
 
 
 def _told_by(node: Node, columns: Columns) -> Callable[[float], str]:
@@ -912,32 +909,6 @@ def _coding(term: Term) -> Any:
         return (term.centre, term.unit, term.reach, term.waves)
     labels = (term.known.labels,)
     return labels if term.slopes is None else (*labels, term.slopes.centre, term.slopes.scale)
-
-
-def _curve(curve: _Curve, coder: Coding, columns: Columns) -> SplineTerm:
-    named = {*names_in(curve.x), *(name for node in curve.factors for name in names_in(node))}
-    plain = SplineTerm(
-        curve.name, tuple(name for name in map(str, columns.names) if name in named),
-        np.array([], dtype=np.str_), np.empty((0, 0)), str(curve.x), tuple(map(str, curve.factors)),
-        np.empty(0), np.empty((0, 0)), np.empty((2, 0)),
-    )  # fmt: skip
-    x, multipliers, labels = _curve_at(plain, coder, columns)
-    return spline_term(
-        curve.name, plain.expression, plain.variables, x, multipliers, labels, plain.factors,
-        curve.knots,
-    )  # fmt: skip
-
-
-def _curve_at(
-    term: SplineTerm, coder: Coding, columns: Columns
-) -> tuple[FloatArray, FloatArray, list[str]]:
-    """What a curve runs over, and what it is multiplied by: indicators of every label."""
-    x = coder.numbers(parse_expression(term.expression), columns)
-    if not term.factors:
-        return x, np.ones((len(x), 1)), [""]
-    factors = tuple(parse_expression(text) for text in term.factors)
-    labels, multipliers = coder.matrix([factors], columns, intercept=False)
-    return x, multipliers, [f"{label}:" for label in labels]
 
 
 def _read_offset(call: Call, formula: Formula) -> tuple[Node, str]:

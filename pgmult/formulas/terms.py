@@ -15,17 +15,18 @@ What a straight line through the documents takes of them is taken out, and they 
 length 1 at the average document: a term's variance is what it adds there.
 
 >>> import numpy as np
->>> term = spline_term("s(x)", "x", ("x",), np.linspace(0.0, 1.0, 50), np.ones((50, 1)), knots=6)
+>>> x = np.linspace(0.0, 1.0, 50)[:, None]
+>>> term = spline_term(Inputs("s(x)", ("x",), x, variables=("x",)), knots=6)
 >>> term.basis.shape, round(float(np.mean(np.sum(term.basis**2, axis=1))), 6)
 ((50, 4), 1.0)
->>> bool(np.allclose(term.rows(np.linspace(0.0, 1.0, 50), np.ones((50, 1))), term.basis))
+>>> bool(np.allclose(term.rows(x, np.ones((50, 1))), term.basis))
 True
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,12 +198,18 @@ class BasisTerm:
     levels : array of strings, ``(size,)``
         Its effects.
     basis : array, ``(num_rows, size)``
+    expressions : tuple of str
+        What it runs over.
+    factors : tuple of str
+        What it is multiplied by; () for nothing.
     """
 
     name: str
     variables: tuple[str, ...]
     levels: NDArray[np.str_]
     basis: FloatArray
+    expressions: tuple[str, ...]
+    factors: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -232,6 +239,32 @@ class BasisTerm:
         return np.asarray(np.einsum("da,an->dn", self.basis, effects))
 
 
+class Inputs(NamedTuple):
+    """What a curve or a process runs over at the first rows, and what multiplies it.
+
+    Attributes
+    ----------
+    name : str
+        The term.
+    expressions : tuple of str
+    values : array, ``(num_rows, num_inputs)``
+    factors : tuple of str
+    multipliers : array, ``(num_rows, num_multipliers)``
+    labels : tuple of str
+        Names of the multipliers, as parts of names of effects.
+    variables : tuple of str
+        Columns in all of these.
+    """
+
+    name: str
+    expressions: tuple[str, ...]
+    values: FloatArray
+    factors: tuple[str, ...] = ()
+    multipliers: FloatArray | float = 1.0
+    labels: tuple[str, ...] = ("",)
+    variables: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ProcessTerm(BasisTerm):
     """A Gaussian process over one input or several, by sine functions on a box.
@@ -247,9 +280,8 @@ class ProcessTerm(BasisTerm):
         Columns.
     levels : str array, ``(size,)``
         Numbers of the functions.
-    basis : array, ``(num_rows, size)``
-    expressions : tuple of str
-        The inputs.
+    basis, expressions, factors
+        As in `BasisTerm`; there are no factors.
     centre : array, ``(num_inputs,)``
     unit : float
         Half the longest range, in the inputs' units.
@@ -259,7 +291,6 @@ class ProcessTerm(BasisTerm):
         Half waves of each function.
     """
 
-    expressions: tuple[str, ...]
     centre: FloatArray
     unit: float
     reach: FloatArray
@@ -271,8 +302,13 @@ class ProcessTerm(BasisTerm):
         """Frequency of each function, in radians per `unit`, ``(size,)``."""
         return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
 
-    def rows(self, inputs: FloatArray, forms: Sequence[Callable[[float], str]] = ()) -> FloatArray:
-        """The functions at inputs, ``(num_rows, num_inputs)``; `told` writes each in errors.
+    def rows(
+        self,
+        inputs: FloatArray,
+        multipliers: FloatArray | float,
+        forms: Sequence[Callable[[float], str]] = (),
+    ) -> FloatArray:
+        """The functions at inputs, ``(num_rows, num_inputs)``; `forms` write inputs in errors.
 
         Raises
         ------
@@ -293,18 +329,12 @@ class ProcessTerm(BasisTerm):
         return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))
 
 
-def process_term(
-    name: str,
-    expressions: Sequence[str],
-    variables: Sequence[str],
-    inputs: FloatArray,
-    count: int | None,
-    bound: float,
-) -> ProcessTerm:
-    """A Gaussian process over inputs, ``(num_rows, num_inputs)``.
+def process_term(over: Inputs, count: int | None, bound: float) -> ProcessTerm:
+    """A Gaussian process over inputs.
 
     Parameters
     ----------
+    over : Inputs
     count : int, optional
         Functions along the longest side; 20 for one input and 14 for several, if left out.
     bound : float
@@ -315,11 +345,11 @@ def process_term(
     ValueError
         If an input is constant.
     """
+    inputs, names = over.values, over.expressions
     low, high = inputs.min(axis=0), inputs.max(axis=0)
     if not (high > low).all():
-        raise ValueError(
-            f"{name} needs different values of {expressions[int(np.argmax(high <= low))]}"
-        )
+        constant = names[int(np.argmax(high <= low))]
+        raise ValueError(f"{over.name} needs different values of {constant}")
     unit = float((high - low).max() / 2.0)
     reach = bound * np.maximum((high - low) / 2.0 / unit, _NARROWEST)
     count = (20 if len(reach) == 1 else 14) if count is None else count
@@ -327,11 +357,11 @@ def process_term(
     waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
     # of several inputs those that are not finer than the finest along the longest side
     waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
-    plain = ProcessTerm(
-        name, tuple(variables), np.array([f"{i}" for i in range(len(waves))], dtype=np.str_),
-        np.empty((0, 0)), tuple(expressions), (low + high) / 2.0, unit, reach, waves,
+    term = ProcessTerm(
+        over.name, over.variables, np.array([f"{i}" for i in range(len(waves))], dtype=np.str_),
+        np.empty((0, 0)), names, over.factors, (low + high) / 2.0, unit, reach, waves,
     )  # fmt: skip
-    return replace(plain, basis=plain.rows(inputs))
+    return replace(term, basis=term.rows(inputs, over.multipliers))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,11 +375,8 @@ class SplineTerm(BasisTerm):
         The column that the curve runs over, and those that it is multiplied by.
     levels : str array, ``(size,)``
         Numbers of the basis functions, with what multiplies them.
-    basis : array, ``(num_documents, size)``
-    expression : str
-        What the curve runs over.
-    factors : tuple of str
-        What it is multiplied by; () for one curve.
+    basis, expressions, factors
+        As in `BasisTerm`; there is one expression.
     knots : array, ``(num_knots,)``
     bends : array, ``(num_knots, num_knots - 2)``
         The penalised functions, as values at the knots.
@@ -357,43 +384,39 @@ class SplineTerm(BasisTerm):
         Level and slope of the straight line that is taken out of each of them.
     """
 
-    expression: str
-    factors: tuple[str, ...]
     knots: FloatArray
     bends: FloatArray
     line: FloatArray
     kind: ClassVar[str] = "spline"
 
-    def rows(self, x: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Rows at values x, times each column of `multipliers`, ``(num_rows, num_multipliers)``.
+    def rows(
+        self,
+        inputs: FloatArray,
+        multipliers: FloatArray | float,
+        forms: Sequence[Callable[[float], str]] = (),
+    ) -> FloatArray:
+        """Rows at inputs, times each column of `multipliers`, ``(num_rows, num_multipliers)``.
 
         Beyond the first and last knot the curve goes on straight.
         """
-        curves = natural_spline(self.knots, self.bends, x)
-        curves -= self.line[0] + x[:, None] * self.line[1]
-        return np.concatenate([curves * m[:, None] for m in multipliers.T], axis=1)
+        curves = natural_spline(self.knots, self.bends, inputs[:, 0])
+        curves -= self.line[0] + inputs * self.line[1]
+        columns = np.zeros((len(inputs), 1)) + multipliers
+        return np.concatenate([curves * m[:, None] for m in columns.T], axis=1)
 
 
 Term = GroupTerm | SplineTerm | ProcessTerm
 
 
-def spline_term(
-    name: str,
-    expression: str,
-    variables: Sequence[str],
-    x: FloatArray,
-    multipliers: FloatArray,
-    multiplier_names: Sequence[str] = ("",),
-    factors: Sequence[str] = (),
-    knots: int = KNOTS,
-) -> SplineTerm:
-    """The bends of a curve over x, ``(num_documents,)``, times each of `multipliers`.
+def spline_term(over: Inputs, knots: int = KNOTS) -> SplineTerm:
+    """The bends of a curve over one input, times each of its multipliers.
 
     Raises
     ------
     ValueError
         If x has fewer than four different values.
     """
+    name, (expression,), x = over.name, over.expressions, over.values
     distinct = np.unique(x)
     if len(distinct) < _FEWEST_KNOTS:
         raise ValueError(
@@ -409,17 +432,16 @@ def spline_term(
     cross = np.einsum("i,ia,ib->ab", gaps / 6.0, left, right)
     scale, vectors = np.linalg.eigh(roughness + cross + cross.T)
     bends = vectors[:, 2:] / np.sqrt(scale[2:])  # the other two are the straight lines
+    levels = [f"{label}{i}" for label in over.labels for i in range(bends.shape[1])]
     plain = SplineTerm(
-        name, tuple(variables), np.array([], dtype=np.str_), np.empty((0, 0)), expression,
-        tuple(factors), places, bends, np.zeros((2, bends.shape[1])),
+        name, over.variables, np.array(levels, dtype=np.str_), np.empty((0, 0)), over.expressions,
+        over.factors, places, bends, np.zeros((2, bends.shape[1])),
     )  # fmt: skip
-    curves = plain.rows(x, np.ones((len(x), 1)))
     straight = np.column_stack([np.ones(len(x)), x])
-    line = np.asarray(np.linalg.lstsq(straight, curves, rcond=None)[0], dtype=np.float64)
+    line = np.linalg.lstsq(straight, plain.rows(x, 1.0), rcond=None)[0].astype(np.float64)
     term = replace(plain, line=line)
-    length = np.sqrt(np.mean(np.sum(term.rows(x, multipliers) ** 2, axis=1)))
+    length = np.sqrt(np.mean(np.sum(term.rows(x, over.multipliers) ** 2, axis=1)))
     if not length > 0.0:
         raise ValueError(f"{name} is 0 in every row (leave it out)")
     term = replace(term, bends=bends / length, line=line / length)
-    levels = [f"{of}{i}" for of in multiplier_names for i in range(bends.shape[1])]
-    return replace(term, levels=np.array(levels, dtype=np.str_), basis=term.rows(x, multipliers))
+    return replace(term, basis=term.rows(x, over.multipliers))

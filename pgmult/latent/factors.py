@@ -21,7 +21,7 @@ array([ 0.3, -1. ])
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -36,23 +36,6 @@ from pgmult.latent.compiled.stacked import Stacked
 
 _ROUNDING = 1e-11  # of the diagonal, added where rounding makes a pivot negative
 _NOTHING = Between(np.zeros(1, np.int64), np.empty(0, np.int64), np.empty((0, 1)))
-
-
-class Factor(Protocol):
-    """A factored precision matrix."""
-
-    @property
-    def log_det(self) -> float:
-        """Log determinant of the precision."""
-
-    def solve(self, b: FloatArray) -> FloatArray:
-        """The precision's inverse times a vector."""
-
-    def colour(self, e: FloatArray) -> FloatArray:
-        """A draw with this precision, of standard normal numbers."""
-
-    def white(self, x: FloatArray) -> FloatArray:
-        """The standard normal numbers that `colour` makes a draw of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,15 +54,24 @@ class ArrowFactor:
         ``inverse`` times what stands between blocks and others.
     inner : array, ``(num_others, num_others)``
         Cholesky factor of what is left of the others: the Schur complement of the blocks.
+    order : int array, ``(num_weights,)``, or None
+        Weights as the factor has them, if vectors have another order.
     """
 
     lower: FloatArray
     inverse: FloatArray
     across: Between
     inner: FloatArray
+    order: IntArray | None = None
 
     @classmethod
-    def of(cls, blocks: FloatArray, between: Between, others: FloatArray) -> "ArrowFactor":
+    def of(
+        cls,
+        blocks: FloatArray,
+        between: Between,
+        others: FloatArray,
+        order: IntArray | None = None,
+    ) -> "ArrowFactor":
         """Factor blocks ``(g, d, d)``, what is between them and others, and others ``(r, r)``.
 
         Raises
@@ -90,7 +82,8 @@ class ArrowFactor:
         lower, inverse, across, complement, proper = arrow.eliminate(blocks, between, others)
         if not proper:
             raise np.linalg.LinAlgError("a block of a precision is not positive definite")
-        return cls(lower, inverse, between._replace(values=across), _cholesky(complement))
+        inner = _cholesky(complement)
+        return cls(lower, inverse, between._replace(values=across), inner, order)
 
     @classmethod
     def dense(cls, precision: FloatArray) -> "ArrowFactor":
@@ -106,12 +99,13 @@ class ArrowFactor:
 
     def solve(self, b: FloatArray) -> FloatArray:
         """The precision's inverse times a vector."""
-        half = arrow.forward(self.inverse, self.across, self.inner, b)
-        return np.asarray(arrow.backward(self.inverse, self.across, self.inner, half))
+        ordered = b if self.order is None else b[self.order]
+        return self.colour(arrow.forward(self.inverse, self.across, self.inner, ordered))
 
     def forward(self, b: FloatArray) -> FloatArray:
-        """The factor's inverse times the columns of a matrix."""
-        out, first = b.copy(), self.lower.shape[0] * self.lower.shape[1]
+        """The factor's inverse times the columns of a matrix, in the factor's order."""
+        out = b.copy() if self.order is None else b[self.order]
+        first = self.lower.shape[0] * self.lower.shape[1]
         arrow.forward_columns(self.inverse, self.across, out)
         out[first:] = solve_triangular(self.inner, out[first:], lower=True, check_finite=False)
         return out
@@ -132,11 +126,13 @@ class ArrowFactor:
 
     def colour(self, e: FloatArray) -> FloatArray:
         """A draw with this precision, of standard normal numbers."""
-        return np.asarray(arrow.backward(self.inverse, self.across, self.inner, e))
+        draw = np.asarray(arrow.backward(self.inverse, self.across, self.inner, e))
+        return draw if self.order is None else _back(draw, self.order)
 
     def white(self, x: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes a draw of."""
-        return np.asarray(arrow.multiply_back(self.lower, self.across, self.inner, x))
+        ordered = x if self.order is None else x[self.order]
+        return np.asarray(arrow.multiply_back(self.lower, self.across, self.inner, ordered))
 
 
 def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
@@ -298,6 +294,14 @@ class SparseFactor:
 
     def _back(self, x: FloatArray) -> FloatArray:
         sparse_cholesky.solve_upper(self.lower, x)
-        out = np.empty_like(x)
-        out[self.order] = x
-        return out
+        return _back(x, self.order)
+
+
+def _back(x: FloatArray, order: IntArray) -> FloatArray:
+    """A vector in an order, as it was before."""
+    out = np.empty_like(x)
+    out[order] = x
+    return out
+
+
+Factor = ArrowFactor | SparseFactor

@@ -5,14 +5,13 @@ weights; where those are many, the factor is sparse.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import (
     Analysis,
@@ -97,15 +96,14 @@ class Layout:
             [item for i, item in enumerate(parts) if i != self.first]
             for parts in (precisions, self.places)
         )
-        inner = ArrowFactor.of(blocks + mine, between, _added(others, inner_precisions, places))
-        return _Reordered(inner, self.order)
+        inner = _added(others, inner_precisions, places)
+        return ArrowFactor.of(blocks + mine, between, inner, self.order)
 
     def moments(self, factor: Factor, mean: FloatArray) -> list[FloatArray] | None:
         """Second moments of each term's weights, or of their blocks; None of a sparse factor."""
-        inner = _inner(factor)
-        if not isinstance(inner, ArrowFactor):
+        if not isinstance(factor, ArrowFactor):
             return None
-        blocks, others = inner.inverse_blocks()
+        blocks, others = factor.inverse_blocks()
         moments = []
         for i, (at, place) in enumerate(zip(self.weights, self.places, strict=True)):
             w = mean[at]
@@ -118,47 +116,12 @@ class Layout:
 
     def halves(self, factor: Factor, columns: FloatArray) -> FloatArray:
         """The inverse of a factor that is not sparse times columns of weights."""
-        inner = _inner(factor)
-        assert isinstance(inner, ArrowFactor)
-        return inner.forward(columns[self.order])
+        assert isinstance(factor, ArrowFactor)
+        return factor.forward(columns)
 
     def stacked(self, factors: Sequence[Factor]) -> Stacked:
         """Several factors, as compiled functions take them."""
-        return stacked([_inner(factor) for factor in factors], self.order)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Reordered:
-    """A factor of weights in another order."""
-
-    inner: ArrowFactor
-    order: IntArray
-
-    @property
-    def log_det(self) -> float:
-        """Log determinant of the precision."""
-        return self.inner.log_det
-
-    def solve(self, b: FloatArray) -> FloatArray:
-        """The precision's inverse times a vector."""
-        return self._back(self.inner.solve(b[self.order]))
-
-    def colour(self, e: FloatArray) -> FloatArray:
-        """A draw with this precision, of standard normal numbers."""
-        return self._back(self.inner.colour(e))
-
-    def white(self, x: FloatArray) -> FloatArray:
-        """The standard normal numbers that `colour` makes a draw of."""
-        return self.inner.white(x[self.order])
-
-    def _back(self, x: FloatArray) -> FloatArray:
-        out = np.empty_like(x)
-        out[self.order] = x
-        return out
-
-
-def _inner(factor: Factor) -> Factor:
-    return factor.inner if isinstance(factor, _Reordered) else factor
+        return stacked(factors, self.order)
 
 
 def slices(sizes: Sequence[int]) -> list[slice]:

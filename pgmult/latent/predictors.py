@@ -52,6 +52,11 @@ class _Piece(NamedTuple):
         bits = _mixed((self.keys[:, None] + _numbered(key[:1], num)) ^ key[1])
         return np.asarray(ndtri(((bits >> np.uint64(12)) + 0.5) * 2.0**-52))
 
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """Weights of new levels at hyperparameters."""
+        assert isinstance(self.prior, Levels | Scaled)
+        return self.prior.spread(x, noise)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latent:
@@ -121,7 +126,7 @@ class Latent:
                 noise = piece.noise(key, 1 if self.is_shared else num)
                 for score in range(num):
                     column = noise[:, 0 if self.is_shared else score]
-                    new = piece.prior.spread(x[score if len(x) == num else 0, at], column)
+                    new = piece.spread(x[score if len(x) == num else 0, at], column)
                     psi[:, score] += piece.fresh @ new
         return psi
 

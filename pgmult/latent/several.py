@@ -9,7 +9,7 @@ categories of a softmax compete: `BlockSites` finds such potentials for any log-
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ from scipy import sparse
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive, Conditioned
 from pgmult.latent.approximation import Approximation
-from pgmult.latent.categories import helmert
+from pgmult.latent.categories import MultinomialRows, helmert
 from pgmult.latent.compiled import blocks
 from pgmult.latent.layout import Layout
 from pgmult.latent.terms import Copies, Term
@@ -170,19 +170,6 @@ def _roots(covariances: FloatArray) -> FloatArray:
     )
 
 
-class BlockRows(Protocol):
-    """A likelihood of rows with several predictors, ``(num_rows, C)``."""
-
-    def total(self, psi: FloatArray) -> float:
-        """Log likelihood of all rows, up to a constant."""
-
-    def slope(self, psi: FloatArray) -> FloatArray:
-        """First derivatives, ``(num_rows, C)``."""
-
-    def curvature(self, points: Iterable[tuple[float, FloatArray]]) -> FloatArray:
-        """Mean curvatures at weighted points, ``(num_rows, C, C)``, not negative."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockApproximation(Approximation):
     """An `Approximation` whose potentials are dense in each row: J is ``(num_rows, C, C)``."""
@@ -204,12 +191,12 @@ class BlockSites:
 
     Attributes
     ----------
-    rows : BlockRows
+    rows : MultinomialRows
     start : array, ``(num_rows, C)``
         Predictors about which the first potentials are found.
     """
 
-    rows: BlockRows
+    rows: MultinomialRows
     start: FloatArray
 
     def first(self, family: Several) -> tuple[FloatArray, FloatArray]:

@@ -133,9 +133,6 @@ class Term(Protocol):
     def scaled_by(self, which: int) -> Any:
         """The weights that standard deviation number `which` multiplies, as an index."""
 
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """Weights of more levels that do not depend on the others, of standard normal numbers."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed(Checked):
@@ -177,10 +174,6 @@ class Fixed(Checked):
     def scaled_by(self, which: int) -> slice:
         """No weights: no standard deviation is learned."""
         return slice(0, 0)
-
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """More coefficients."""
-        return np.asarray(self.scale * noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,10 +246,6 @@ class Shrunk(Checked):
     def scaled_by(self, which: int) -> Any:
         """All coefficients that are learned, or one of them."""
         return self.learned if which == 0 else self.learned[which - 1 : which]
-
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """More of the same coefficients."""
-        return np.asarray(np.exp(self._log_sds(x)) * noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -411,7 +400,7 @@ class _OneSd:
         return slice(None)
 
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """The standard deviation times noise."""
+        """Weights of more levels that do not depend on the others, of standard normal numbers."""
         return np.asarray(np.exp(log_sd(x[0])) * noise)
 
 
@@ -702,8 +691,3 @@ class Copies:
         """All copies of the weights that it multiplies."""
         scaled = np.arange(self.term.size)[self.term.scaled_by(which)]
         return (scaled[:, None] * self.num + np.arange(self.num)).ravel()
-
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """Weights of levels without data."""
-        columns = noise.reshape(-1, self.num).T
-        return np.stack([self.term.spread(x, column) for column in columns], axis=1).ravel()

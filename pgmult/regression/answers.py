@@ -764,7 +764,7 @@ def _digits(x: float) -> str:
 
 def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
     """The term that each weight belongs to; empty for the intercept."""
-    curves = {t.expression: t.name for t in design.terms if isinstance(t, SplineTerm)}
+    curves = {t.expressions[0]: t.name for t in design.terms if isinstance(t, SplineTerm)}
     fixed, names = [], []
     for name in design.names.tolist():
         term = re.sub(r"\[[^\]]*\]", "", name)

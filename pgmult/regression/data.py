@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
+from pgmult.variational.sites import CountSite
 
 MOST_EVENTS = 40.0
 """Log rate of simulated counts, at most."""
@@ -42,6 +44,8 @@ class AdditiveRows:
         cells. None of fractional weights.
     is_ordered : bool
         Whether the categories have an order, in which they stand.
+    unit : str
+        What reports call an observation, in the singular.
     """
 
     counts: NDArray[Any]
@@ -52,6 +56,7 @@ class AdditiveRows:
     times: FloatArray | None = None
     entries: IntArray | None = None
     is_ordered: bool = False
+    unit: str = "observation"
 
     def __repr__(self) -> str:
         what = self.categories[0] if self.is_events else f"{self.num_categories} categories"
@@ -113,6 +118,16 @@ class AdditiveRows:
     def scatters(self) -> bool:
         """Whether probabilities scatter between rows of equal covariates."""
         return self.family == "dirichlet_multinomial"
+
+    @property
+    def is_by_row(self) -> bool:
+        """Whether rows are scored, and not single observations: they scatter or are events."""
+        return self.scatters or self.is_events
+
+    @property
+    def scored(self) -> str:
+        """What is scored, in the singular: an observation, or a row of the table."""
+        return "row" if self.is_by_row else self.unit
 
     @property
     def is_sized(self) -> bool:
@@ -187,6 +202,20 @@ class AdditiveRows:
         times = self.counts.sum(axis=1)
         return of_cells if times.sum() > _MOST_RESPONDENTS else np.repeat(of_cells, times, axis=0)
 
+    def log_probability(self, probs: FloatArray, counts: NDArray[Any], size: float) -> FloatArray:
+        """Log probability of the counts, or number of events, of each row.
+
+        Parameters
+        ----------
+        probs, size : as in `made`
+        counts : array, ``(num_rows, num_categories)``
+        """
+        if self.is_events:
+            site = CountSite(counts[:, 0].astype(np.float64), size)
+            return site.value(np.log(np.maximum(probs[:, 0], 1e-300)))
+        orders = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+        return np.asarray(orders + scattered(counts, probs, size))
+
     def simulated(self, rng: np.random.Generator, probs: FloatArray, size: float) -> "AdditiveRows":
         """New outcomes of the same totals; of events, a row for each of the table's.
 
@@ -226,3 +255,17 @@ class AdditiveRows:
         if not math.isinf(size):
             rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
         return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
+
+
+def scattered(counts: NDArray[Any], probs: FloatArray, size: float) -> FloatArray:
+    """Log likelihood of Dirichlet-multinomial rows, without multinomial coefficients.
+
+    Parameters
+    ----------
+    counts, probs : arrays, ``(..., num_categories)``
+    size : float
+        Concentration.
+    """
+    alpha = np.maximum(size * probs, 1e-290)
+    rising = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
+    return np.asarray(rising + gammaln(size) - gammaln(counts.sum(axis=-1) + size))

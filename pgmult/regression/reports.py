@@ -154,9 +154,9 @@ def _in_short(data: AdditiveRows) -> str:
     listed = ", ".join(
         f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
     )
-    people = f"{number:,} observations"
+    people = f"{number:,} {data.unit}s"
     if data.is_weighted:
-        people = f"Observations of a weight of {number:,.6g} together"
+        people = f"{data.unit.capitalize()}s of a weight of {number:,.6g} together"
     return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {listed}."
 
 

@@ -31,7 +31,7 @@ from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
 from pgmult.formulas.columns import table_column
-from pgmult.formulas.design import Design, make_design
+from pgmult.formulas.design import distinct_rows, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
 from pgmult.regression.data import AdditiveRows
 
@@ -74,6 +74,7 @@ def rows_of(
     ordered: Sequence[Any] | bool | None = None,
     maps: Mapping[str, Any] | None = None,
     family: str | None = None,
+    unit: str = "observation",
 ) -> AdditiveRows:
     """Data of an `AdditiveRegression` from a table: rows of equal covariates are one cell.
 
@@ -94,6 +95,8 @@ def rows_of(
         between rows (beta-binomial for two); "poisson" or "negative_binomial" for events. By
         default rows of several counts scatter unless they have an order or fractional weights;
         numbers are labels if there are 20 at most.
+    unit : str
+        What reports call an observation, in the singular, such as "animal".
 
     Raises
     ------
@@ -133,13 +136,13 @@ def rows_of(
     if is_events:
         if ordered is not None:
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
-        cells, first = _cells(design, counts)
-        multiplicity = np.bincount(cells, times, len(first)).astype(np.float64)
+        design, cells = distinct_rows(design, counts)
+        multiplicity = np.bincount(cells, times).astype(np.float64)
         pairs: NDArray[Any] = np.column_stack([cells, times])[times > 0]
         entries: NDArray[Any] | None = pairs if times.dtype.kind == "i" else None
         return AdditiveRows(
-            counts[first], design.take(first), np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, multiplicity, entries=entries,
+            counts[np.unique(cells, return_index=True)[1]], design, np.zeros(1, dtype=np.int64),
+            np.asarray(categories), family, multiplicity, entries=entries, unit=unit,
         )  # fmt: skip
     if ordered is None:
         ordered = outcome is not None and outcome.is_ordered
@@ -155,11 +158,11 @@ def rows_of(
             parsed.refuse("rows that scatter must have whole weights, 100,000 in all at most")
         rows = np.repeat(np.arange(num_rows), times)
         counts, design, times = counts[rows], design.take(rows), np.ones(len(rows), dtype=np.int64)
-        cells = first = np.arange(len(rows))
+        cells = np.arange(len(rows))
     else:
-        cells, first = _cells(design)
+        design, cells = distinct_rows(design)
     weighted: NDArray[Any] = counts * times[:, None]
-    sums = np.zeros((len(first), weighted.shape[1]), dtype=weighted.dtype)
+    sums = np.zeros((len(design.matrix), weighted.shape[1]), dtype=weighted.dtype)
     np.add.at(sums, cells, weighted)
     entries = None
     if weighted.dtype.kind == "i":
@@ -171,8 +174,8 @@ def rows_of(
     elif not is_ordered:
         order = np.argsort(-sums.sum(axis=0), kind="stable")
     return AdditiveRows(
-        sums, design.take(first), order, np.asarray(categories), family, entries=entries,
-        is_ordered=is_ordered,
+        sums, design, order, np.asarray(categories), family, entries=entries,
+        is_ordered=is_ordered, unit=unit,
     )  # fmt: skip
 
 
@@ -217,17 +220,6 @@ def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
             stacklevel=4,
         )
     return times
-
-
-def _cells(design: Design, *more: NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """The cell of each row, and the first row of each: rows of equal covariates share one."""
-    parts = [design.matrix, *(term.design.reshape(len(design.matrix), -1) for term in design.terms)]
-    offsets = [*([] if design.offset is None else [design.offset]), *design.named_offsets.values()]
-    parts += [offset[:, None] for offset in offsets]
-    _, first, cells = np.unique(
-        np.column_stack([*parts, *more]), axis=0, return_index=True, return_inverse=True
-    )
-    return cells.reshape(-1), first
 
 
 def _events(

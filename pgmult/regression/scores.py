@@ -9,6 +9,7 @@ missing, the simulated parts differ too little.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -32,16 +33,15 @@ from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
 from pgmult.regression.answers import chosen, data_of_run, predicted_rows
 from pgmult.regression.data import AdditiveRows
-from pgmult.regression.models.blocks import rough_size
+from pgmult.regression.models.blocks import rough_concentration, rough_size
 from pgmult.regression.rows import outcomes_of
 from pgmult.sampling.posterior import Posterior
-from pgmult.variational.sites import CountSite
 
 _BINS = 4  # of numbers
 _MOST_COLUMNS = 8  # whose pairs are looked at, too
 _LEAST = 0.5  # added to expected counts that something is divided by
 _MOST_RIVALS = 6
-_HOW = "Each observation is predicted from all the others, by Pareto-smoothed importance sampling."
+_HOW = "Each {} is predicted from all the others, by Pareto-smoothed importance sampling."
 _TO_BE_SCORED = "to be predicted from each other (compare(held_out=...) predicts other rows)"
 _HELD_OUT = "Observations that were held out are predicted."
 
@@ -53,8 +53,8 @@ class LeaveOneOut(Answer):
     Attributes
     ----------
     cells, outcomes : int arrays, ``(num_kinds,)``
-        Cell and category, or number of events, of each kind: observations of a kind have the same
-        probability.
+        Cell and category of each kind: observations of a kind have the same probability. Rows of
+        events and of counts that scatter are scored whole, as category 0.
     counts : int array, ``(num_kinds,)``
         Observations of each kind.
     log_p : array, ``(num_kinds,)``
@@ -66,7 +66,9 @@ class LeaveOneOut(Answer):
     by_chain : array, ``(num_chains, num_kinds)``
         `log_p` by the draws of each chain alone.
     categories : tuple of str
-        Names of the categories; one for numbers of events.
+        Names of the categories; one where whole rows are scored.
+    unit : str
+        What is scored, in the singular.
     """
 
     cells: IntArray
@@ -77,6 +79,7 @@ class LeaveOneOut(Answer):
     k: FloatArray
     by_chain: FloatArray
     categories: tuple[str, ...]
+    unit: str = "observation"
 
     @property
     def draws(self) -> FloatArray:
@@ -85,17 +88,17 @@ class LeaveOneOut(Answer):
 
     def figure(self) -> Forest:
         """Show how well the outcomes of each category are predicted, in nats an observation."""
-        of_category = self.outcomes if len(self.categories) > 1 else np.zeros_like(self.outcomes)
         means, errors = [], []
         for k in range(len(self.categories)):
-            counts, log_p = self.counts[of_category == k], self.log_p[of_category == k]
+            counts, log_p = self.counts[self.outcomes == k], self.log_p[self.outcomes == k]
             number = max(int(counts.sum()), 1)
             means.append(float(counts @ log_p) / number)
             errors.append(float(np.sqrt(counts @ (log_p - means[-1]) ** 2)) / number)
         mean, half = np.array([means]), 1.645 * np.array([errors])
         return Forest(
             labels=list(self.categories), mean=mean, lower=mean - half, upper=mean + half,
-            legend={}, name="category", caption=_HOW, x_label="nats an observation, 90 % interval",
+            legend={}, name="category", caption=_HOW.format(self.unit),
+            x_label=f"nats {_an(self.unit)}, 90 % interval",
         )  # fmt: skip
 
     @property
@@ -125,13 +128,13 @@ class LeaveOneOut(Answer):
         number, error = int(self.counts.sum()), self.error
         rows = {
             "log probability, sum": (self.elpd, error),
-            "nats an observation": (self.elpd / number, error / number),
+            f"nats {_an(self.unit)}": (self.elpd / number, error / number),
             "effective parameters": (self.num_parameters, np.nan),
-            f"observations with k above {LARGE_K}": (float(self.num_rough), np.nan),
+            f"{self.unit}s with k above {LARGE_K}": (float(self.num_rough), np.nan),
         }
         values, errors = zip(*rows.values(), strict=True)
         return Table(
-            f"{number:,} observations. {_HOW}",
+            f"{number:,} {self.unit}s. {_HOW.format(self.unit)}",
             [
                 Column("quantity", list(rows), "quantity"),
                 Column("value", values, "value", lambda x: f"{x:.6g}"),
@@ -161,45 +164,54 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     Returns
     -------
     LeaveOneOut
-        Of single observations, not of cells: the log score of Vehtari, Gelman and Gabry (2017).
+        Of single observations, not of cells, and of whole rows of counts that scatter: the log
+        score of Vehtari, Gelman and Gabry (2017).
     """
-    data_of_run(run).refuse_weights(_TO_BE_SCORED)
+    data = data_of_run(run)
+    data.refuse_weights(_TO_BE_SCORED)
     used = as_positive_int(max_draws, "max_draws")
     used = max(used - used % run.num_chains, 1)
-    data = data_of_run(run)
-    kinds = _Kinds.of(data, data.counts, data.respondents)
-    log_p = _log_probabilities(run, predicted_rows(run, max_draws=used), kinds, used)
+    units = _Units.of(data, data.counts, data.times)
+    log_p = _log_probabilities(run, predicted_rows(run, max_draws=used), data.counts, units, used)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
     smoothed = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
-    fitted, names = _mean_of_logs(log_p), tuple(map(str, data.categories))
-    return LeaveOneOut(*kinds, smoothed.log_p, fitted, smoothed.k, smoothed.by_chain, names)
+    names = ("rows",) if data.is_by_row else tuple(map(str, data.categories))
+    return LeaveOneOut(
+        *units, smoothed.log_p, _mean_of_logs(log_p), smoothed.k, smoothed.by_chain, names,
+        data.scored,
+    )  # fmt: skip
 
 
-class _Kinds(NamedTuple):
-    """Observations of one cell and outcome, which have one probability, and how many there are."""
+class _Units(NamedTuple):
+    """What is scored, and how often: a category of a cell, or a whole row (category 0)."""
 
     cells: IntArray
     outcomes: IntArray
     counts: IntArray
 
     @classmethod
-    def of(cls, data: AdditiveRows, counts: IntArray, times: FloatArray) -> "_Kinds":
-        """List the kinds of outcomes: a category of a cell, or a number of events of a row."""
-        if data.is_events:
-            return cls(np.arange(len(counts)), counts[:, 0], times.astype(np.int64))
+    def of(cls, data: AdditiveRows, counts: IntArray, times: FloatArray | None) -> "_Units":
+        """List the units of counts; `times` says how many rows of the table each row of events is.
+
+        Observations of one cell and category have one probability.
+        """
+        if data.is_by_row:
+            size, repeated = len(counts), np.ones(len(counts)) if times is None else times
+            return cls(np.arange(size), np.zeros(size, np.int64), repeated.astype(np.int64))
         cells, categories = np.nonzero(counts)
         return cls(cells, categories, counts[cells, categories])
 
 
-def _log_probabilities(run: Posterior, rows: Rows, kinds: _Kinds, max_draws: int) -> FloatArray:
-    """Log probability of each kind's outcome in each draw."""
-    cells, outcomes, _ = kinds
-    each = rows.probabilities(rows.table)
-    if not data_of_run(run).is_events:
-        return np.log([np.maximum(probs[cells, outcomes], 1e-300) for probs in each])
-    y = outcomes.astype(np.float64)
-    draws = zip(_sizes(run, max_draws), each, strict=True)
-    return np.array([CountSite(y, size).value(np.log(rates[cells, 0])) for size, rates in draws])
+def _log_probabilities(
+    run: Posterior, rows: Rows, counts: IntArray, units: _Units, max_draws: int
+) -> FloatArray:
+    """Log probability of each unit in each draw."""
+    data, predictions = data_of_run(run), rows.probabilities(rows.table)
+    if not data.is_by_row:
+        cells, outcomes, _ = units
+        return np.log([np.maximum(probs[cells, outcomes], 1e-300) for probs in predictions])
+    draws = zip(_sizes(run, max_draws), predictions, strict=True)
+    return np.array([data.log_probability(probs, counts, size) for size, probs in draws])
 
 
 def _sizes(run: Posterior, max_draws: int) -> list[float]:
@@ -245,37 +257,46 @@ def compare(
         If a column is missing, or the runs are of other observations.
     """
     first = data_of_run(run)
+    unit = _an(first.scored)
     if other is None:
         score = _scored(run, held_out, max_draws)
-        rivals = _rivals(first, held_out)
-        how = _HOW if held_out is None else _HELD_OUT
-        return Comparison.of({"this model": score, **rivals}, "an observation", how, _ADVICE)
+        how = _HOW.format(first.scored) if held_out is None else _HELD_OUT
+        return Comparison.of({"this model": score, **_rivals(first, held_out)}, unit, how, _ADVICE)
     second = data_of_run(as_kind(other, "other", Posterior))
     if not np.array_equal(first.categories, second.categories):
         raise ValueError(
             f"other must have the categories {', '.join(first.categories)}, got"
             f" {', '.join(second.categories)}"
         )
-    both = (run, first), (other, second)
+    if first.is_by_row != second.is_by_row:
+        raise ValueError(
+            "other must score what run does: rows of counts that scatter are scored whole, and"
+            " other observations one by one (give both the same family)"
+        )
     if held_out is not None:
-        scored = (_scored(one, held_out, max_draws) for one, _ in both)
-        return between_two(names, scored, "an observation", _HELD_OUT)
-    kinds = [_kinds_in_turn(data) for _, data in both]
+        scored = (_scored(one, held_out, max_draws) for one in (run, other))
+        return between_two(names, scored, unit, _HELD_OUT)
+    places = [_units_in_turn(data) for data in (first, second)]
     ours, theirs = (
-        data.counts[kind, 0] if data.is_events else kind % data.num_categories
-        for (_, data), kind in zip(both, kinds, strict=True)
+        data.counts[place // data.num_categories] if data.is_by_row else place % data.num_categories
+        for data, place in zip((first, second), places, strict=True)
     )
     if not np.array_equal(ours, theirs):
         raise ValueError("other must be a run of the same rows as run (or give rows held out)")
     scores = []
-    for (one, data), kind in zip(both, kinds, strict=True):
-        one_left_out = loo(one, max_draws=max_draws)
-        place, num = np.full(data.counts.size, -1), data.num_categories
-        place[one_left_out.cells * num + one_left_out.outcomes % num] = np.arange(
-            len(one_left_out.counts)
+    for one, data, place in zip((run, other), (first, second), places, strict=True):
+        scored_one = loo(one, max_draws=max_draws)
+        kinds = np.full(data.counts.size, -1)
+        kinds[scored_one.cells * data.num_categories + scored_one.outcomes] = np.arange(
+            len(scored_one.counts)
         )
-        scores.append(one_left_out.score(place[kind]))
-    return between_two(names, scores, "an observation", _HOW)
+        scores.append(scored_one.score(kinds[place]))
+    return between_two(names, scores, unit, _HOW.format(first.scored))
+
+
+def _an(word: str) -> str:
+    """The word with its article."""
+    return f"{'an' if word[:1] in 'aeiou' else 'a'} {word}"
 
 
 _ADVICE = {
@@ -284,9 +305,11 @@ _ADVICE = {
 }
 
 
-def _kinds_in_turn(data: AdditiveRows) -> IntArray:
-    """Cell and category of each observation, as one number, in the order of the table; or cell."""
+def _units_in_turn(data: AdditiveRows) -> IntArray:
+    """Cell times K plus category of each unit, in the order of the table; rows have category 0."""
     data.refuse_weights(_TO_BE_SCORED)
+    if data.scatters:
+        return np.arange(data.num_rows) * data.num_categories
     if data.entries is None:
         raise ValueError("run must be of rows of a table, by formula (or give rows held out)")
     return np.repeat(data.entries[:, 0], data.entries[:, 1])
@@ -299,9 +322,9 @@ def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
     data = data_of_run(run)
     counts = outcomes_of(data, held_out)
     rows = predicted_rows(run, held_out, new_levels=True, max_draws=max_draws, name="held_out")
-    kinds = _Kinds.of(data, counts, np.ones(len(counts)))
-    log_p = _log_probabilities(run, rows, kinds, max_draws)
-    return _score(_mean_of_logs(log_p), kinds.counts)
+    units = _Units.of(data, counts, None)
+    log_p = _log_probabilities(run, rows, counts, units, max_draws)
+    return _score(_mean_of_logs(log_p), units.counts)
 
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
@@ -312,39 +335,46 @@ def _score(log_p: FloatArray, counts: IntArray) -> Score:
 
 def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
     """Score shares (or means) of all others, and of the others with the same label."""
-    counts, table = data.counts, table_of(data.design)
+    table, design, new, times = table_of(data.design), data.design, data.counts, data.times
     names = [name for name, column in table.items() if np.asarray(column).dtype.kind not in "fM"]
-    all_of, by = ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
-    codes = {all_of: np.zeros(len(counts), dtype=np.int64)}
-    scores = {}
-    for name in names[:_MOST_RIVALS]:
-        scores[name], codes[f"{by} by {name}"] = Levels.of(
-            {name: table[name]}, {name: data.design.levels_of(name)}
-        )
-    new, indicators, share_observed, design = counts, codes, 1.0, data.design
-    times = data.respondents
+    everybody, by = (
+        ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
+    )
+    codes = {everybody: np.zeros(data.num_rows, dtype=np.int64)}
+    indicators, columns = codes, as_mapping({}, None)
     if held_out is not None:
-        new, share_observed = outcomes_of(data, held_out), 0.0
-        columns, times = as_mapping(held_out, None), np.ones(len(new))
+        columns, new, times = as_mapping(held_out, None), outcomes_of(data, held_out), None
         design = data.design.like(columns, new_levels=True)
-        indicators = {all_of: np.zeros(len(new), dtype=np.int64)}
-        for name, levels in scores.items():
+        indicators = {everybody: np.zeros(len(new), dtype=np.int64)}
+    for name in names[:_MOST_RIVALS]:
+        rival = f"{by} by {name}"
+        levels, codes[rival] = Levels.of({name: table[name]}, {name: data.design.levels_of(name)})
+        if columns:
             cells = cells_of_rows(columns, name, len(new)).values
-            indicators[f"{by} by {name}"] = np.maximum(levels.find([cells], new_levels=True), -1)
-    kinds = _Kinds.of(data, new, times)
-    rows, categories, counted = kinds
+            indicators[rival] = np.maximum(levels.find([cells], new_levels=True), -1)
+    units, share = _Units.of(data, new, times), float(held_out is None)
     rivals = {}
     for name, code in codes.items():
-        at = indicators[name][rows]
+        at = indicators[name][units.cells]
+        observed = (
+            new[units.cells] if data.is_by_row else np.eye(data.num_categories)[units.outcomes]
+        )
+        observed = share * observed
         if data.is_events:
-            log_p = _by_means(data, code, kinds, at, _exposures(design), share_observed)
-            rivals[name] = _score(log_p, counted)
-            continue
-        sums = _parts(code) @ counts
-        sums = np.vstack([sums, np.zeros_like(sums[:1])])  # a label that is new: code -1
-        above = sums[at, categories] - share_observed + _LEAST
-        below = sums[at].sum(axis=1) - share_observed + _LEAST * counts.shape[1]
-        rivals[name] = _score(np.log(above / below), counted)
+            exposed = _exposures(design)[units.cells]
+            probs, size = _means_of_others(data, code, at, observed, exposed, share)
+        else:
+            sums = _parts(code) @ data.counts
+            sums = np.vstack([sums, np.zeros_like(sums[:1])])  # a label that is new: code -1
+            probs = sums[at] - observed + _LEAST
+            probs = probs / probs.sum(axis=1, keepdims=True)
+            shares = (sums / np.maximum(sums.sum(axis=1, keepdims=True), 1.0))[code]
+            size = rough_concentration(data.counts, shares, 1) if data.scatters else math.inf
+        if data.is_by_row:
+            log_p = data.log_probability(probs, new, size)
+        else:
+            log_p = np.log(probs[np.arange(len(at)), units.outcomes])
+        rivals[name] = _score(log_p, units.counts)
     return rivals
 
 
@@ -353,13 +383,24 @@ def _exposures(design: Design) -> FloatArray:
     return np.ones(len(design.matrix)) if design.offset is None else np.exp(design.offset)
 
 
-def _by_means(
-    data: AdditiveRows, code: IntArray, kinds: _Kinds, at: IntArray, exposed: FloatArray,
-    share_observed: float,
-) -> FloatArray:  # fmt: skip
-    """Log probabilities of events, their means those of the others of a part and an average one.
+def _means_of_others(
+    data: AdditiveRows, code: IntArray, at: IntArray, observed: FloatArray, exposed: FloatArray,
+    share: float,
+) -> tuple[FloatArray, float]:  # fmt: skip
+    """Mean numbers of events of the others of a part and an average row, and the size of counts.
 
-    The outcome has the distribution of the model, with the size estimated from the data.
+    Parameters
+    ----------
+    data : AdditiveRows
+    code : int array, ``(num_rows,)``
+        Part of each row of the data.
+    at : int array, ``(num_units,)``
+        Part of each row that is scored; -1 for a new one.
+    observed : array, ``(num_units, 1)``
+        Events of these rows that are in the data.
+    exposed : array, ``(num_units,)``
+    share : float
+        1 if the rows are in the data, else 0.
     """
     y, exposures, times = data.counts[:, 0], _exposures(data.design), data.respondents
     events, exposure = np.bincount(code, times * y), np.bincount(code, times * exposures)
@@ -367,12 +408,10 @@ def _by_means(
     size = math.inf
     if data.family == "negative_binomial":
         size = rough_size(y.astype(np.float64), exposures * (events / exposure)[code], times)
-    events, exposure = np.append(events, 0.0), np.append(exposure, 0.0)  # a label that is new
-    more = share_observed * exposed[kinds.cells]
-    above = events[at] - share_observed * kinds.outcomes + usual * exposures.mean()
-    rates = exposed[kinds.cells] * above / (exposure[at] - more + exposures.mean())
-    site = CountSite(kinds.outcomes.astype(np.float64), size)
-    return site.value(np.log(np.maximum(rates, 1e-300)))
+    events, exposure = np.append(events, 0.0), np.append(exposure, 0.0)
+    above = events[at] - observed[:, 0] + usual * exposures.mean()
+    below = exposure[at] - share * exposed + exposures.mean()
+    return (exposed * above / below)[:, None], size
 
 
 def check(
@@ -387,8 +426,10 @@ def check(
 
     The statistics are the share of each category; and for each column of the formula and each pair
     of them how far counts are from expected ones, the sum of (count - expected)^2 / expected over
-    labels (numbers in four bins) and categories. With `held_out` there is one of the predictions
-    themselves for each category, in bins of predicted probability: are they calibrated?
+    labels (numbers in four bins) and categories. Counts that scatter have one more, of each row.
+    With a cumulative link each column has a test of proportional odds. With `held_out` there is
+    one of the predictions themselves for each category, in bins of predicted probability: are they
+    calibrated?
 
     Parameters
     ----------
@@ -431,8 +472,19 @@ def check(
     statistics = [*overall, *_of_columns(parts, len(data.categories))]
     if by is not None:
         statistics = list(_of_parts(as_choice(by, "by", parts), *parts[by], data))
-    elif held_out is not None:
-        statistics += _of_predictions(data.categories, predicted.mean()[rows])
+    else:
+        if data.scatters:
+            advice = (
+                "Rows scatter more than the model has it.",
+                "Rows scatter less than it makes them.",
+            )
+            distance = _distance(np.arange(len(counts)), np.eye(data.num_categories))
+            statistics.append(_Statistic("scatter of rows", distance, advice))
+        if run.model.link_name(data) == "cumulative":
+            columns = data.design if held_out is None else held
+            statistics += _of_proportional_odds(columns, run.model.specific)
+        if held_out is not None:
+            statistics += _of_predictions(data.categories, predicted.mean()[rows])
     rng = np.random.default_rng(seed)
     pairs = []
     each = predicted.probabilities(predicted.table)
@@ -549,6 +601,40 @@ def _of_columns(
         )
         codes = np.unique(codes, return_inverse=True)[1]
         yield _Statistic(f"distance by {label}", _distance(codes, np.eye(num_categories)), advice)
+
+
+def _of_proportional_odds(design: Design, specific: Sequence[str]) -> Iterator[_Statistic]:
+    """How unequal the effects of each column of a cumulative link are at each cut."""
+    for name, x in zip(design.names.tolist(), design.matrix.T, strict=True):
+        if name == "Intercept" or any(name == n or name.startswith(f"{n}[") for n in specific):
+            continue
+        advice = (
+            f"Effects of {name} differ between categories (specific={name!r} lets them).",
+            "",  # as equal as can be is no defect
+        )
+        yield _Statistic(f"proportional odds of {name}", partial(_inequality, x), advice)
+
+
+def _inequality(x: FloatArray, counts: IntArray, expected: FloatArray) -> float:
+    """Wald statistic of equal effects of a column on the log odds at each cut (Brant 1990).
+
+    The effects are one Newton step from those of the model, at each cut by itself: with residuals r
+    of counts above a cut and z the column less its mean there, weighted by the variances v of r,
+    sum(z r) / sum(z^2 v).
+    """
+    totals = expected.sum(axis=1)
+    above, mean = (np.cumsum(c[:, ::-1], axis=1)[:, -2::-1] for c in (counts, expected))
+    share = mean / np.maximum(totals, 1e-300)[:, None]
+    var = mean * (1.0 - share)
+    z = x[:, None] - (x @ var) / var.sum(axis=0)
+    information = np.sum(z**2 * var, axis=0)
+    lower = np.maximum.outer(np.arange(share.shape[1]), np.arange(share.shape[1]))
+    between = totals[:, None, None] * (share[:, lower] - share[:, :, None] * share[:, None])
+    cov = np.einsum("nk,nl,nkl->kl", z, z, between) / np.outer(information, information)
+    steps, inverse = np.sum(z * (above - mean), axis=0) / information, np.linalg.pinv(cov)
+    weights = inverse.sum(axis=0)
+    steps = steps - weights @ steps / weights.sum()
+    return float(steps @ inverse @ steps)
 
 
 def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Statistic]:

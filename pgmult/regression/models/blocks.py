@@ -19,7 +19,7 @@ Counts that scatter are Dirichlet-multinomial, or beta-binomial where there are 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -83,27 +83,10 @@ class Problem(NamedTuple):
     def solved(self) -> Block:
         """The block with its approximation."""
         family, rows, sites = self
-        kind = BlockApproximation if isinstance(family, Several) else Approximation
+        if not isinstance(family, Several):
+            return Block(family, rows, approximate(family, rows, sites))
         points = LEAN_POINTS if family.num_weights < _MANY_WEIGHTS else _FEW_POINTS
-        if kind is Approximation:
-            points = LEAN_POINTS
-        return Block(family, rows, approximate(family, rows, sites, kind, points))
-
-
-class Structure(Protocol):
-    """How weights of scores, ``(num_scores, num_weights)``, fall into blocks."""
-
-    def problems(self, size: float = math.inf) -> list[Problem]:
-        """Predictors and rows of each block, of this size where they have one."""
-
-    def flat(self, weights: FloatArray) -> list[FloatArray]:
-        """Weights of each block."""
-
-    def weights(self, flat: Sequence[FloatArray]) -> FloatArray:
-        """Weights of all scores."""
-
-    def prior(self, rng: np.random.Generator) -> list[tuple[FloatArray, FloatArray]]:
-        """Hyperparameters and weights of each block from the prior."""
+        return Block(family, rows, approximate(family, rows, sites, BlockApproximation, points))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -360,6 +343,10 @@ class Ordered:
         raise ValueError(
             "scores could not be drawn in order: give fewer columns effects of their own"
         )
+
+
+Structure = Sticks | Contrasts | Ordered
+"""How weights of scores, ``(num_scores, num_weights)``, fall into blocks."""
 
 
 def rough_concentration(counts: FloatArray, probs: FloatArray, num_fitted: int) -> float:

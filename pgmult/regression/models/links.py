@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax, softmax
 
 from pgmult.core.typing import FloatArray
 from pgmult.links import StickBreaking
-from pgmult.regression.data import MOST_EVENTS, AdditiveRows
+from pgmult.regression.data import MOST_EVENTS, AdditiveRows, scattered
 from pgmult.variational.sites import CountSite
 
 
@@ -104,9 +104,7 @@ class Scattered:
 
     def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
         """Log likelihood of each row, without multinomial coefficients."""
-        alpha = np.maximum(self.size * self.probs(scores), 1e-290)
-        rising = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
-        return np.asarray(rising + gammaln(self.size) - gammaln(counts.sum(axis=-1) + self.size))
+        return scattered(counts, self.probs(scores), self.size)
 
 
 Link = StickBreaking | Softmax | Cumulative | Rates | Scattered

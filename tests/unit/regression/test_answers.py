@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import pgmult
 from pgmult import cli
@@ -243,3 +244,67 @@ def test_a_rare_value_is_compared_with_the_other(run):
             AdditiveRegression(), rows, draws=5, tune=5, chains=1, random_seed=0, progressbar=False
         )
     assert one.comparisons().labels["comparison"]["comparison"] == ["1 less 0"]
+
+
+def opinions(seed, slopes):
+    """500 answers on a scale of four, with a slope of x at each cut, and groups without effect."""
+    rng = np.random.default_rng(seed)
+    x, g = rng.standard_normal(500), rng.choice(list("ab"), 500)
+    scores = np.array([1.0, -0.2, -1.2]) + np.outer(x, slopes)
+    above = np.minimum.accumulate(1.0 / (1.0 + np.exp(-scores)), axis=1)
+    answers = (rng.random(500)[:, None] < above).sum(axis=1)
+    return {"x": x.tolist(), "g": g.tolist(), "answer": answers.astype(str).tolist()}
+
+
+@pytest.mark.parametrize(
+    ("slopes", "specific", "is_odd"),
+    [([0.8, 0.8, 0.8], (), False), ([0.4, 0.8, 1.2], (), True), ([0.4, 0.8, 1.2], ("x",), False)],
+)
+def test_checks_see_whether_odds_are_proportional(slopes, specific, is_odd):
+    model, odd = AdditiveRegression(method="approximate", specific=specific), []
+    for seed in range(3):
+        table = pgmult.read(opinions(seed, slopes))
+        rows = table.rows("answer ~ x + g", ordered=list("0123"), unit="answer")
+        run = pgmult.sample(
+            model, rows, draws=100, tune=0, chains=1, random_seed=0, progressbar=False
+        )
+        checked = run.check()
+        names = [name for name in checked.statistics if name.startswith("proportional")]
+        assert names == [f"proportional odds of {n}" for n in ("x", "g[T.b]")][bool(specific) :]
+        odd.append("specific='x'" in checked.verdict)
+    assert sum(odd) >= 2 if is_odd else sum(odd) <= 1, odd
+    assert "500 answers in" in str(run.report())
+
+
+def test_rows_that_scatter_are_scored_and_compared_as_rows():
+    rng = np.random.default_rng(0)
+    arm, n = np.repeat(["a", "b"], 30), np.full(60, 20)
+    k = rng.binomial(n, rng.beta(*np.where(arm == "a", [[1.5], [5.0]], [[5.0], [1.5]])))
+    table = pgmult.read({"arm": arm, "k": k, "n": n})
+    runs = [
+        pgmult.sample(
+            AdditiveRegression(method="approximate"), table.rows(formula, family=family), draws=50,
+            tune=0, chains=2, random_seed=0, progressbar=False,
+        )
+        for formula, family in (
+            ("p(k, n) ~ arm", None), ("p(k, n) ~ 1", None), ("p(k, n) ~ arm", "categories"),
+        )
+    ]  # fmt: skip
+    run, score = runs[0], runs[0].loo()
+    assert score.counts.tolist() == [1] * 60
+    shares = run.predict(table).draws[:, :, 0]
+    size = run.model.sizes(run.stack("hyperparameters"), run.data)[:, None]
+    log_p = stats.betabinom(n, size * shares, size * (1.0 - shares)).logpmf(k)
+    np.testing.assert_allclose(score.fitted, np.log(np.exp(log_p).mean(axis=0)))
+    assert "60 rows. Each row is predicted" in str(score)
+    assert run.compare(runs[1]).gains[1].sign > 0
+    assert run.compare(runs[1]).draws.shape == (60, 2)
+    by_arm = run.compare()
+    assert by_arm.names == ("this model", "overall shares", "shares by arm")
+    assert by_arm.gains[1].sign > 0
+    assert abs(by_arm.gains[2].mean) < 0.1
+    with pytest.raises(ValueError, match="give both the same family"):
+        run.compare(runs[2])
+    assert "scatter of rows" in run.check().statistics
+    held_out = run.compare(held_out=table)
+    assert held_out.levels[0] == pytest.approx(score.fitted.mean())

@@ -420,7 +420,7 @@ def test_scores_and_checks_of_events(family, monkeypatch):
     sizes = run.model.sizes(run.stack("hyperparameters"), data)
     assert bool(np.isinf(sizes).all()) == (family == "poisson")
     log_p = law_of_events(rates, sizes[:, None]).logpmf(data.counts[:, 0])
-    np.testing.assert_array_equal(found.outcomes, data.counts[:, 0])
+    np.testing.assert_array_equal(found.cells, np.arange(data.num_rows))
     np.testing.assert_allclose(found.fitted, special.logsumexp(log_p, axis=0) - np.log(len(log_p)))
     assert found.counts.sum() == np.sum(table["w"])
     # a table of those respondents that were told: the same rows, held out
