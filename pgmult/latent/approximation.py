@@ -14,7 +14,7 @@ distinguished from the posterior, above 5 moves around it become short.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Family
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 
-_ROUNDS = 8  # of a search for sites
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
@@ -91,7 +90,15 @@ def collapsed(family: Family, absorbed: Any, x: FloatArray) -> float:
 
 
 class Sites(Protocol):
-    """How potentials are found for the rows of a likelihood."""
+    """How potentials are found for the rows of a likelihood.
+
+    Attributes
+    ----------
+    rounds : int
+        Steps towards potentials that do not change, before hyperparameters have their mode.
+    """
+
+    rounds: ClassVar[int]
 
     def first(self, family: Any) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
@@ -120,6 +127,8 @@ class ScalarSites:
 
     rows: RowsLikelihood
     start: FloatArray | None = None
+
+    rounds: ClassVar[int] = 8
 
     def first(self, family: Family) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
@@ -164,7 +173,7 @@ def approximate(
     rng = np.random.default_rng(0)
     sites = ScalarSites(rows) if sites is None else sites
     x, (J, h) = family.start(), sites.first(family)
-    for i in range(_ROUNDS):
+    for i in range(sites.rounds):
         law = family.at(x, family.absorb(J, h))
         new_J, new_h = sites.expected(family, law, rng)
         step = 1.0 if i < 2 else _STEP
@@ -174,7 +183,7 @@ def approximate(
         if len(x):
             guess = _mode(family, family.absorb(J, h), guess.mean)
             x = guess.mean
-        for _ in range(_ROUNDS // 2):
+        for _ in range(sites.rounds // 2):
             law = family.at(x, family.absorb(J, h))
             J, h = sites.matching(family, law, J, h, rng)
     absorbed = family.absorb(J, h)

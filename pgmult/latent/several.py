@@ -9,7 +9,7 @@ categories of a softmax compete: `BlockSites` finds such potentials for any log-
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -198,6 +198,8 @@ class BlockSites:
 
     rows: MultinomialRows
     start: FloatArray
+
+    rounds: ClassVar[int] = 4
 
     def first(self, family: Several) -> tuple[FloatArray, FloatArray]:
         """Potentials about the start."""

@@ -24,6 +24,7 @@ from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite
 
 _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
+_MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _SAME = 0.05  # spread up to which one kick is enough
@@ -163,11 +164,11 @@ def moved(
     kicks: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Leaps where the approximation is near, paths and slices the more the farther it is."""
-    near, far = base.spread < _NEAR, base.spread > _FAR
+    near, far = base.spread < _MIDDLE, base.spread > _FAR
     if not near or rng.random() < _WOVEN_NEAR:
         point = interweave(rng, point, family, rows, base)
     point = (carry if far else reflect)(rng, point, family, rows, base)
-    if not near or rng.random() < _SWUNG_NEAR:
+    if base.spread >= _NEAR or rng.random() < _SWUNG_NEAR:
         few = 1 + (base.spread > _SAME)
         kicks = few if near else kicks * (_MORE_KICKS if far else 1)
         point = swing(rng, point, family, rows, base, kicks)
