@@ -4,7 +4,7 @@ import numpy as np
 
 import pgmult
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.gaussian import ExchangeableTopicsState
+from pgmult.topics.models.topic_model import ExchangeableTopicsState
 
 
 class Truth:

@@ -19,7 +19,7 @@ from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.fits.mean_field import as_words
-from pgmult.topics.models.gaussian import Concentration, NumTopics
+from pgmult.topics.models.topic_model import Concentration, NumTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
 
 

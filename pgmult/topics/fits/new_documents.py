@@ -74,8 +74,8 @@ from pgmult.topics.draws import (
     share_of_draws,
     spread,
 )
-from pgmult.topics.models.gaussian import NormalTopics
 from pgmult.topics.models.structural import StructuralTopics
+from pgmult.topics.models.topic_model import NormalTopics
 from pgmult.topics.summaries.documents import DocumentTopics, moments_of
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 from pgmult.topics.updates.swing import swing_alone

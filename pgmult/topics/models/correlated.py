@@ -34,7 +34,7 @@ from typing import Any
 
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.gaussian import (
+from pgmult.topics.models.topic_model import (
     BlockRows,
     Concentration,
     NormalTopics,

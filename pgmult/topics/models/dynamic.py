@@ -52,11 +52,11 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_share
 from pgmult.core.parameters import axes_of, real
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.gaussian import (
+from pgmult.topics.models.topic_model import (
     OF_TOPICS,
     BlockRows,
     NormalTopics,
@@ -64,7 +64,6 @@ from pgmult.topics.models.gaussian import (
 )
 from pgmult.topics.priors.walk import WalkingMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
-from pgmult.topics.updates.allocation import AllocatedTopics
 from pgmult.topics.updates.drifting import DriftingWords
 
 _START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
@@ -162,25 +161,12 @@ class DynamicTopics(NormalTopics):
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "topic_shares",
         "effective_topics",
     )  # fmt: skip
-    summary_names: ClassVar[frozenset[str]] = AllocatedTopics.summary_names | {"prevalence"}
+    summary_names: ClassVar[frozenset[str]] = NormalTopics.summary_names | {"prevalence"}
 
     @property
     def psi_mean(self) -> WalkingMean:
         """The walk of the mean of psi."""
         return WalkingMean(self.gaussian_prior, self.prevalence_shape, self.prevalence_scale)
-
-    def as_data(self, data: Any) -> TimedCorpus:
-        """A timed corpus as it is; other data are refused."""
-        if not isinstance(data, TimedCorpus):
-            raise TypeError(
-                f"dynamic topics need the documents' times, got {type(data).__name__}"
-                " (make the data with as_timed_corpus(counts, times))"
-            )
-        return data
-
-    def coords(self, data: TimedCorpus) -> Mapping[str, NDArray[Any]]:
-        """Times, and words and documents by name where the corpus has names."""
-        return {**NormalTopics.coords(self, data), "time": data.time_labels}
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -195,39 +181,26 @@ class DynamicTopics(NormalTopics):
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
-        ask: Asks,
+        ask: Asks, words: Any = None,
     ) -> DynamicTopicsState:  # fmt: skip
         """Prevalence given psi, then words given z."""
         state = replace(state, **self.psi_mean.given(rng, state, sums, data))
         return replace(state, **self.words(data).given(rng, state, sums.exact[1], data))
 
-    def local_summary(
-        self, state: DynamicTopicsState, data: TimedCorpus, by_word: FloatArray | None = None
-    ) -> Sums:
-        """Sum over a block of documents: tokens of topics, and by time; the log likelihood."""
-        tokens, words = AllocatedTopics.local_summary(self, state, data, by_word)
-        return Sums((*tokens, data.versions.tokens(state.topic_counts)), words)
-
     def summarized(
         self, name: str, state: DynamicTopicsState, summary: Sums, data: TimedCorpus
     ) -> Any:
-        """Prevalence, and what other topic models have."""
+        """A variable from the sums of all blocks."""
         if name == "prevalence":
             return self._prevalence(summary.exact[1], state)
-        return AllocatedTopics.summarized(self, name, state, summary, data)
-
-    def observed_rows(self, data: TimedCorpus) -> ObservedRows:
-        """The documents, dense, with their totals and times."""
-        rows = AllocatedTopics.observed_rows(self, data)
-        times = {"time_of_document": (("document",), np.asarray(data.time_labels)[data.times])}
-        return rows._replace(constants={**rows.constants, **times})
+        return super(DynamicTopics, self).summarized(name, state, summary, data)
 
     def prevalence(self, state: DynamicTopicsState, data: TimedCorpus) -> FloatArray:
         """Each topic's share of a time's tokens, ``(num_times, num_topics)``.
 
         Where a time has no tokens: the shares at the mean of psi, which the walk leads through.
         """
-        return self._prevalence(data.versions.tokens(state.topic_counts), state)
+        return self._prevalence(self.version_tokens(state, data), state)
 
     def _prevalence(self, tokens: IntArray, state: DynamicTopicsState) -> FloatArray:
         totals = tokens.sum(axis=1, keepdims=True)

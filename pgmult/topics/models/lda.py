@@ -35,8 +35,8 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.gaussian import OF_TOPICS, Concentration, NumTopics
-from pgmult.topics.updates.allocation import AllocatedTopics
+from pgmult.topics.models.topic_model import OF_TOPICS, Concentration, NumTopics
+from pgmult.topics.updates.allocation import AllocatedTopics, shares_of
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -162,8 +162,7 @@ class LDA(Checked, AllocatedTopics):
 
     def topic_shares(self, state: LDAState, data: Corpus) -> FloatArray:
         """Each topic's share of all tokens, ``(num_topics,)``."""
-        totals = np.bincount(state.assignments, minlength=self.num_topics)
-        return np.asarray(totals / max(1, totals.sum()))
+        return shares_of(np.bincount(state.assignments, minlength=self.num_topics))
 
     def mean_topics(self, state: LDAState, data: Corpus) -> FloatArray:
         """The same as `topics`."""

@@ -39,7 +39,7 @@ from typing import Any, ClassVar
 from pgmult.links import LogisticNormal
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.gaussian import (
+from pgmult.topics.models.topic_model import (
     BlockRows,
     Concentration,
     NormalTopics,

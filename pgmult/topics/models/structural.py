@@ -51,7 +51,7 @@ Effects of authors, and words by party:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -62,23 +62,22 @@ from pgmult.core.parameters import axes_of, real
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, step
+from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.models.gaussian import (
+from pgmult.topics.models.topic_model import (
     OF_TOPICS,
     BlockRows,
     Concentration,
-    GaussianTopics,
     NumTopics,
+    TopicModel,
 )
 from pgmult.topics.priors.regression import RegressedMean
-from pgmult.topics.starts.searches import START_SWEEPS, Searched, StartSweeps
+from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
 from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
 from pgmult.topics.updates.words import DirichletWords
 
-_MOST_EFFECTS = 8  # random effects, and covariates, by which a run is judged settled
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
 
 
@@ -131,7 +130,7 @@ class StructuralTopicsState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopics(GaussianTopics):
+class StructuralTopics(TopicModel):
     """Correlated topic model with covariates of prevalence and of content.
 
     Parameters
@@ -187,13 +186,12 @@ class StructuralTopics(GaussianTopics):
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
-    takes_single_words: ClassVar[bool] = True
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
-    summary_names: ClassVar[frozenset[str]] = GaussianTopics.summary_names | {"group_tokens", "mu"}
+    summary_names: ClassVar[frozenset[str]] = TopicModel.summary_names | {"group_tokens", "mu"}
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares", "coefficients", "effects")
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "group_topics",
-        "group_tokens", "content_concentration", *GaussianTopics.default_keep,
+        "group_tokens", "content_concentration", *TopicModel.default_keep,
     )  # fmt: skip
 
     def _complete(self) -> None:
@@ -212,37 +210,6 @@ class StructuralTopics(GaussianTopics):
         """The regression of psi on covariates and random terms."""
         return RegressedMean(self.regression, self._uniform(), self.effect_scale)
 
-    def as_data(self, data: Any) -> StructuredCorpus:
-        """`data` itself, if it is a corpus with as many covariates as the prior has."""
-        if not isinstance(data, StructuredCorpus):
-            raise TypeError(
-                f"data must be a corpus with covariates, got {type(data).__name__}"
-                " (make one with pgmult.topics.with_covariates)"
-            )
-        self.psi_mean.prior_of(data)
-        corpus: StructuredCorpus = GaussianTopics.as_data(self, data)
-        return corpus
-
-    def coords(self, data: StructuredCorpus) -> Mapping[str, NDArray[Any]]:
-        """Covariates, effects and groups by name; words and documents where they have names."""
-        coords = {"covariate": data.design.names, **GaussianTopics.coords(self, data)}
-        coords["coding"] = np.array([data.design.coding], dtype=np.str_)
-        if data.design.terms:
-            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
-            coords["effect"] = data.design.effect_names
-        if data.content is not None:
-            coords["group"] = data.content.labels
-        return coords
-
-    def absent(self, data: StructuredCorpus) -> frozenset[str]:
-        """Variables that these data, or this model, leave empty."""
-        absent = set(GaussianTopics.absent(self, data))
-        if not data.design.terms:
-            absent |= {"effects", "effect_variances"}
-        if data.content is None:
-            absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
-        return frozenset(absent)
-
     def words(self, data: StructuredCorpus) -> DirichletWords:
         """The prior of the topics' words, by group if there are groups, and how they move."""
         about = self.num_topics, self.word_concentration, self.keywords
@@ -250,92 +217,20 @@ class StructuralTopics(GaussianTopics):
             return DirichletWords(*about)
         return WordsByGroup(*about, self.content)
 
-    def from_allocation(
-        self, rng: np.random.Generator, at: Searched, data: StructuredCorpus
-    ) -> StructuralTopicsState:
-        """Return the start; with groups, after some sweeps in which their words may differ."""
-        state: StructuralTopicsState = GaussianTopics.from_allocation(self, rng, at, data)
-        for _ in range(0 if data.content is None else self.content.start_sweeps):
-            state = step(self, rng, state, data, partial(self.shared_step, hold=True))
-        return state
-
-    def shared_step(
-        self,
-        rng: np.random.Generator,
-        state: StructuralTopicsState,
-        sums: Sums,
-        data: StructuredCorpus,
-        ask: Asks,
-        hold: bool = False,
-    ) -> StructuralTopicsState:
-        """All words, then the regression of psi; `hold` keeps concentrations of content fixed."""
-        words: Any = self.words(data)
-        if hold:
-            words = replace(words, hold=True)
-        state = replace(state, **words.given(rng, state, sums.exact[1], data))
-        return replace(state, **self.psi_mean.given(rng, state, sums, data))
-
-    def local_summary(
-        self,
-        state: StructuralTopicsState,
-        data: StructuredCorpus,
-        by_word: FloatArray | None = None,
-    ) -> Sums:
-        """Sum over a block: tokens of topics, and by group; the log likelihood and covariates."""
-        (tokens,), (words,) = GaussianTopics.local_summary(self, state, data, by_word)
-        count = np.array(data.num_documents)
-        total = data.covariates.sum(axis=0)
-        return Sums((tokens, self.group_tokens(state, data), count), (words, total))
-
     def summarized(
         self, name: str, state: StructuralTopicsState, summary: Sums, data: StructuredCorpus
     ) -> Any:
-        """Tokens by group and mu, and what other topic models have."""
-        _, groups, count = summary.exact
+        """A variable from the sums of all blocks."""
         if name == "group_tokens":
-            return groups
-        if name == "mu":
-            return self.psi_mean.at(state, summary.rounded[1] / count)
-        return GaussianTopics.summarized(self, name, state, summary, data)
-
-    def _topics_of(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
-        """Topics over these pairs, ``(num_topics, num_groups * num_words)``."""
-        if not len(state.group_topics):
-            return state.topics
-        topics = np.ascontiguousarray(state.group_topics.swapaxes(0, 1))
-        return topics.reshape(len(state.topics), -1)
-
-    def row_probs(self, draw: Mapping[str, Any], data: StructuredCorpus) -> FloatArray:
-        """Word probabilities of documents, from the topics of their group if there are groups."""
-        if data.versions is None:
-            return GaussianTopics.row_probs(self, draw, data)
-        return data.versions.word_probs(*self.kept_shares(draw, "group_topics", data))
+            return summary.exact[1]
+        return super(StructuralTopics, self).summarized(name, state, summary, data)
 
     def group_tokens(self, state: StructuralTopicsState, data: StructuredCorpus) -> IntArray:
         """Tokens of each topic in each group as last allocated, ``(num_groups, num_topics)``.
 
         Where there are few, the group's words of the topic are those of its prior.
         """
-        if data.versions is None:
-            return np.zeros((0, self.num_topics), dtype=np.int64)
-        return data.versions.tokens(state.topic_counts)
-
-    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
-        """Shares of topics, and expected ones as covariates and random effects vary one by one.
-
-        Covariates are centred and scaled: each takes -1 and 1 while the others are average. Of many
-        random effects some, evenly spread, are taken, and of many covariates the first.
-        """
-        shares = super(StructuralTopics, self).reported(draw)
-        if "coefficients" not in draw:
-            return shares
-        centre, *slopes = np.asarray(draw["coefficients"], dtype=np.float64)
-        effects = np.asarray(draw.get("effects", centre[None, :][:0]), dtype=np.float64)
-        few = np.linspace(0, len(effects) - 1, min(len(effects), _MOST_EFFECTS)).astype(int)
-        slopes = slopes[:_MOST_EFFECTS]
-        moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
-        psi = centre + np.array([np.zeros_like(centre), *moved])
-        return np.concatenate([shares.reshape(-1, self.num_topics), self.link().probs(psi)])
+        return self.version_tokens(state, data)
 
     def mu(self, state: StructuralTopicsState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(n,)``.

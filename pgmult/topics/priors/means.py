@@ -8,41 +8,76 @@ expected, what a block of documents contributes, and how its fields are drawn: s
 words, its link and such a part.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.typing import FloatArray
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
+from pgmult.topics.data.corpus import Corpus, corpus_from
 
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
 
 
-class PsiMean(Protocol):
+class PsiMean(ABC):
     """A part of a topic model: the prior of the mean and covariance of psi, and its updates."""
 
+    __slots__ = ()
+
+    @abstractmethod
+    def as_data(self, data: Any) -> Corpus:
+        """Data that documents' means can be read from, checked."""
+
+    @abstractmethod
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``, or ``(n,)`` where documents share it."""
 
+    @abstractmethod
     def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
         """Sums over a block of documents for `given`: their number first, then sums over psi."""
 
+    @abstractmethod
     def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
 
+    @abstractmethod
     def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
         """Psi and the fields of this part, drawn from the prior."""
 
+    @abstractmethod
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
         """Fields that a chain starts from, given psi."""
 
+    def coords(self, data: Any) -> dict[str, NDArray[Any]]:
+        """Labels of axes of this part."""
+        return {}
+
+    def absent(self, data: Any) -> set[str]:
+        """Variables of this part that these data leave empty."""
+        return set()
+
+    def summary(self, data: Any) -> Sums:
+        """Sums over a block of documents for `summarized`."""
+        return Sums((), ())
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+        """A variable of this part, from the sums over all documents of the model's summaries."""
+        raise KeyError(name)
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Values of psi, ``(num_values, n)``, at which reports show shares of topics."""
+        return np.empty((0, 0))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstantMean:
+class ConstantMean(PsiMean):
     """psi_d ~ N(mu, Sigma), the same for every document; mu, Sigma ~ NIW. Fields: mu, Sigma.
 
     Attributes
@@ -51,6 +86,16 @@ class ConstantMean:
     """
 
     gaussian: NormalInverseWishart
+
+    def as_data(self, data: Any) -> Corpus:
+        """A corpus; one in which no document has two words is refused."""
+        corpus = corpus_from(data, "data")
+        if corpus.num_tokens and corpus.totals.max() < 2:
+            raise ValueError(
+                "data must have documents of two words or more: words that no document has together"
+                f" tell nothing of topics, got {corpus!r} (join texts, or keep more words)"
+            )
+        return corpus
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(n,)``."""

@@ -9,10 +9,12 @@
 Effects are drawn with B and Sigma, rho_j before them (`pgmult.priors.mixed_regression`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import made
@@ -26,14 +28,15 @@ from pgmult.priors.mixed_regression import (
 from pgmult.sampling.blocks import Sums, Total, blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.priors.means import Fields
+from pgmult.topics.priors.means import Fields, PsiMean
 
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
+_MOST_EFFECTS = 8  # random effects, and covariates, by which a run is judged settled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressedMean:
+class RegressedMean(PsiMean):
     """psi_d ~ N(B' x_d + random effects, Sigma).
 
     Fields of the state: ``coefficients``, ``Sigma``, ``effects`` and ``effect_variances``.
@@ -81,6 +84,39 @@ class RegressedMean:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
 
+    def as_data(self, data: Any) -> StructuredCorpus:
+        """The data, if they are a corpus with as many covariates as the prior has."""
+        if not isinstance(data, StructuredCorpus):
+            raise TypeError(
+                f"data must be a corpus with covariates, got {type(data).__name__}"
+                " (make one with pgmult.topics.with_covariates)"
+            )
+        self.prior_of(data)
+        return data
+
+    def coords(self, data: StructuredCorpus) -> dict[str, NDArray[Any]]:
+        """Covariates and effects by name."""
+        coords = {
+            "covariate": data.design.names,
+            "coding": np.array([data.design.coding], dtype=np.str_),
+        }
+        if data.design.terms:
+            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
+            coords["effect"] = data.design.effect_names
+        return coords
+
+    def absent(self, data: StructuredCorpus) -> set[str]:
+        """Effects and their variances, where no term is random."""
+        return set() if data.design.terms else {"effects", "effect_variances"}
+
+    def summary(self, data: StructuredCorpus) -> Sums:
+        """Number of documents, and the sum of their covariates."""
+        return Sums((np.array(data.num_documents),), (data.covariates.sum(axis=0),))
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> FloatArray:
+        """Mean of psi at the documents' average covariates, ``(n,)``."""
+        return self.at(state, summary.rounded[-1] / summary.exact[-1])
+
     def at(self, state: Any, covariates: FloatArray) -> FloatArray:
         """Mean of psi at some covariates and no random effects, ``(n,)``."""
         return np.asarray(np.einsum("p,pn->n", covariates, state.coefficients))
@@ -91,6 +127,21 @@ class RegressedMean:
         for b, block in enumerate(parts):
             total.add(b, Sums((), (data.covariates[block].sum(axis=0),)))
         return self.at(state, total.result(len(parts)).rounded[0] / data.num_documents)
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Psi as covariates and random effects vary one by one.
+
+        Covariates are centred and scaled: each takes -1 and 1 while the others are average. Of many
+        random effects some, evenly spread, are taken, and of many covariates the first.
+        """
+        if "coefficients" not in draw:
+            return np.empty((0, 0))
+        centre, *slopes = np.asarray(draw["coefficients"], dtype=np.float64)
+        effects = np.asarray(draw.get("effects", centre[None, :][:0]), dtype=np.float64)
+        few = np.linspace(0, len(effects) - 1, min(len(effects), _MOST_EFFECTS)).astype(int)
+        slopes = slopes[:_MOST_EFFECTS]
+        moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
+        return np.asarray(centre + np.array([np.zeros_like(centre), *moved]))
 
     def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.compiled.linalg import scatter
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -28,7 +29,8 @@ from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
-from pgmult.topics.priors.means import Fields
+from pgmult.topics.data.timed import TimedCorpus
+from pgmult.topics.priors.means import Fields, PsiMean
 
 
 def mean_walk(
@@ -145,7 +147,7 @@ def log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WalkingMean:
+class WalkingMean(PsiMean):
     """psi_d ~ N(mu_t, Sigma) at time t of the document, mu a walk. Fields: mu, Sigma and its drift.
 
     Attributes
@@ -159,6 +161,19 @@ class WalkingMean:
     gaussian: NormalInverseWishart
     shape: float
     scale: float
+
+    def as_data(self, data: Any) -> TimedCorpus:
+        """The data, if they are a corpus with times."""
+        if not isinstance(data, TimedCorpus):
+            raise TypeError(
+                f"dynamic topics need the documents' times, got {type(data).__name__}"
+                " (make the data with as_timed_corpus(counts, times))"
+            )
+        return data
+
+    def coords(self, data: TimedCorpus) -> dict[str, NDArray[Any]]:
+        """Times."""
+        return {"time": data.time_labels}
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""

@@ -8,20 +8,18 @@
 ((3, 30), (3,))
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
-from pgmult.core.typing import FloatArray, Linked, data_of
+from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
 from pgmult.topics.starts.searches import (
@@ -37,110 +35,76 @@ from pgmult.topics.starts.searches import (
     settled,
     thinned,
 )
-from pgmult.topics.updates.allocation import kept_counts
+
+if TYPE_CHECKING:
+    from pgmult.topics.models.topic_model import TopicModel
 
 _SAME = 0.5  # topics at least as far apart, in total variation, are not the same
 _MOST_LEAVES = 10_000
 
 
-class StartsFromTopics(ABC):
-    """A model whose chains start from an allocation of tokens to topics."""
+def start_chain(model: "TopicModel", rng: np.random.Generator, data: Any) -> Any:
+    """The start of a single chain: one leaf of a search, topics sorted by size."""
+    begun = model.shared_start(rng, data)
+    if begun is not None:
+        return started(model, rng, *begun, data)
+    searched = leaf(rng, data, model.num_topics, model.start_concentration(), model.start_sweeps)
+    return model.from_allocation(rng, model.in_order(searched, data), data)
 
-    __slots__ = ()
-    num_topics: int
-    start_sweeps: int
 
-    @abstractmethod
-    def start_concentration(self) -> float:
-        """Dirichlet concentration of words in topics, for the search."""
+def start_without_rows(
+    model: "TopicModel", rng: np.random.Generator, data: Any
+) -> tuple[Any, Placement] | None:
+    """The start of a chain of a large corpus, searched in a part of it, without the rows.
 
-    @abstractmethod
-    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
-        """A state with these topics in this order, all else drawn or set given them."""
+    The state has the rows of that part; what all rows start from comes with it. None, and no random
+    number drawn, where the corpus is not that large.
+    """
+    if not is_too_large_to_sweep(data):
+        return None
+    small = thinned(rng, data, model.num_topics)
+    chosen = documents_to_search(rng, small, model.num_topics)
+    if chosen is None:
+        return None
+    subset = only_words(small, chosen)
+    searched = grown(rng, subset, model.num_topics, model.start_concentration(), model.start_sweeps)
+    return _without_rows(model, rng, searched, small, chosen, data)
 
-    @abstractmethod
-    def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
-        """The same of a part of the documents."""
 
-    def _link(self, data: Any) -> Any:
-        return cast(Linked, self).link(data)
+def _without_rows(
+    model: "TopicModel", rng: np.random.Generator, searched: Searched, small: Any,
+    chosen: IntArray, data: Any,
+) -> tuple[Any, Placement]:  # fmt: skip
+    """The state of the searched part, and what all rows start from."""
+    if small is not data:
+        searched = counted(rng, searched, only_words(data, chosen))
+    at = model.in_order(searched, data)
+    return model.from_part(rng, at, data[chosen]), Placement.of(at, model.link(data))
 
-    def in_order(self, at: Searched, data: Any) -> Searched:
-        """Topics in the order that the model wants of those sorted by size."""
-        return at
 
-    def init(self, rng: np.random.Generator, data: Any) -> Any:
-        """The start of a single chain: one leaf of a search, topics sorted by size."""
-        begun = self.shared_start(rng, data)
-        if begun is not None:
-            return started(self, rng, *begun, data)
-        searched = leaf(rng, data, self.num_topics, self.start_concentration(), self.start_sweeps)
-        at = self.in_order(searched.by_size(), data)
-        return self.from_allocation(rng, at, data)
-
-    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
-        """The start of a chain of a large corpus, found from a part of it, without the rows.
-
-        The state has the rows of that part; what all rows start from comes with it. None, and no
-        random number drawn, where the corpus is not that large.
-        """
-        if not is_too_large_to_sweep(data):
-            return None
-        small = thinned(rng, data, self.num_topics)
-        chosen = documents_to_search(rng, small, self.num_topics)
-        if chosen is None:
-            return None
-        subset = only_words(small, chosen)
-        searched = grown(
-            rng, subset, self.num_topics, self.start_concentration(), self.start_sweeps
-        )
-        if small is not data:
-            searched = counted(rng, searched, only_words(data, chosen))
-        at = self.in_order(searched.by_size(), data)
-        return self.from_part(rng, at, data[chosen]), Placement.of(at, self._link(data))
-
-    def local_start(
-        self, rng: np.random.Generator, placement: Placement, data: Any
-    ) -> dict[str, NDArray[Any]]:
-        """Return the start of a block's documents, given the topics of the searched part."""
-        placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
-        psi = placed.flat_psi(self._link(data), placement.centre)
-        return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
-
-    def find_start(
-        self,
-        rng: np.random.Generator,
-        data: Any,
-        leaves: int = 4,
-        *,
-        sweeps: int | None = None,
-    ) -> "TopicStart":
-        """See `pgmult.topics.find_start`."""
-        sweeps = self.start_sweeps if sweeps is None else sweeps
-        eta = self.start_concentration()
-        small = thinned(rng, data, self.num_topics)
-        chosen = documents_to_search(rng, small, self.num_topics)
-        subset = small if chosen is None else only_words(small, chosen)
-        searched, first, leaf_loo = search_leaves(rng, subset, self.num_topics, eta, leaves, sweeps)
-        if chosen is None or not is_too_large_to_sweep(data):
-            whole = settled(rng, searched, subset, small, sweeps)
-            if small is not data:
-                whole = counted(rng, whole, data)
-            best = self.in_order(whole.by_size(), data)
-            state = self.from_allocation(rng, best, data)
-        else:
-            of_subset = (
-                searched if small is data else counted(rng, searched, only_words(data, chosen))
-            )
-            best = self.in_order(of_subset.by_size(), data)
-            state = self.from_part(rng, best, data[chosen])
-            state = started(self, rng, state, Placement.of(best, self._link(data)), data)
-        return TopicStart(
-            state=state,
-            loo=max(leaf_loo),
-            leaf_loo=leaf_loo,
-            support=_support(best, [at for at in first if at is not searched]),
-        )
+def search(
+    model: "TopicModel", rng: np.random.Generator, data: Any, leaves: int, sweeps: int | None
+) -> "TopicStart":
+    """Search as `find_start` does."""
+    sweeps = model.start_sweeps if sweeps is None else sweeps
+    small = thinned(rng, data, model.num_topics)
+    chosen = documents_to_search(rng, small, model.num_topics)
+    subset = small if chosen is None else only_words(small, chosen)
+    searched, first, leaf_loo = search_leaves(
+        rng, subset, model.num_topics, model.start_concentration(), leaves, sweeps
+    )
+    if chosen is None or not is_too_large_to_sweep(data):
+        whole = settled(rng, searched, subset, small, sweeps)
+        best = model.in_order(counted(rng, whole, data) if small is not data else whole, data)
+        state, topics = model.from_allocation(rng, best, data), best.topics()
+    else:
+        state, placement = _without_rows(model, rng, searched, small, chosen, data)
+        state = started(model, rng, state, placement, data)
+        topics = np.ascontiguousarray(placement.by_word.T)
+    return TopicStart(
+        state=state, loo=max(leaf_loo), leaf_loo=leaf_loo,
+        support=_support(topics, [at.topics() for at in first if at is not searched]),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +140,7 @@ class TopicStart:
 
 
 def find_start(
-    model: StartsFromTopics,
+    model: "TopicModel",
     data: Any,
     *,
     leaves: int = 4,
@@ -211,7 +175,7 @@ def find_start(
     or 10,000 a topic; some sweeps over all tokens follow, unless there are more than 20,000
     documents and 5 million tokens: see `pgmult.topics.starts.searches`.
     """
-    if not isinstance(model, StartsFromTopics):
+    if not hasattr(model, "start_sweeps"):
         raise TypeError(
             f"model must be a topic model that starts from a search, got {brief(model)}"
         )
@@ -225,10 +189,10 @@ def find_start(
         return model.find_start(rng, data, leaves, sweeps=sweeps)
 
 
-def _support(best: Searched, others: Sequence[Searched]) -> FloatArray:
-    matches = np.zeros(best.num_topics)
+def _support(topics: FloatArray, others: Sequence[FloatArray]) -> FloatArray:
+    matches = np.zeros(len(topics))
     for other in others:
-        apart = 0.5 * cdist(best.topics(), other.topics(), "cityblock")
+        apart = 0.5 * cdist(topics, other, "cityblock")
         rows, columns = linear_sum_assignment(np.minimum(apart, _SAME))
         matches[rows] += apart[rows, columns] < _SAME
-    return matches / len(others) if others else np.full(best.num_topics, np.nan)
+    return matches / len(others) if others else np.full(len(topics), np.nan)

@@ -6,7 +6,8 @@ as counts; summed out, they leave a word's probability (theta @ topics)[d, w].
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,14 +19,10 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import Sums, SweepsInBlocks
+from pgmult.sampling.blocks import SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
-from pgmult.topics.data.corpus import (
-    Corpus,
-    corpus_from,
-    refuse_to_simulate,
-    simulate_words,
-)
+from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.family import TOPICS
 
 _MOST = 2**31 - 1
@@ -188,17 +185,15 @@ def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArra
     return probs
 
 
-class AllocatedTopics(SweepsInBlocks):
-    """The methods of topic models that depend on psi, topics and topic counts alone."""
+class AllocatedTopics(SweepsInBlocks, ABC):
+    """The methods of all topic models, LDA included."""
 
     __slots__ = ()
-    link: Callable[[Any], Any]  # of those models whose proportions come from psi
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
     many_modes: ClassVar[bool] = True
     row_dim: ClassVar[str] = "document"
     family: ClassVar[Family] = TOPICS
-    summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares",)
 
     def as_data(self, data: Any) -> Any:
@@ -210,58 +205,13 @@ class AllocatedTopics(SweepsInBlocks):
         labels = {"word": data.vocabulary, "document": data.names}
         return {dim: names for dim, names in labels.items() if names is not None}
 
-    def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
-        """Documents of the same lengths: a word for every token that the state allocates."""
-        refuse_to_simulate(data)
-        codes, number = data.versions or (np.zeros(data.num_documents, dtype=np.int64), 1)
-        rows = np.arange(state.topic_counts.shape[1]) * number + codes[:, None]
-        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
-        topics = self._topics_of(state, data).reshape(-1, data.num_words)
-        return simulate_words(rng, assignments, topics, data)
-
-    def summary_table(self, state: Any, data: Any) -> FloatArray:
-        """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
-        return np.ascontiguousarray(self._topics_of(state, data).T)
-
-    def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
-        """Sum over a block of documents: tokens of each topic; the log likelihood."""
-        if by_word is None:
-            by_word = self.summary_table(state, data)
-        tokens = self._corpus_of(data)
-        with np.errstate(divide="ignore"):
-            log_probs = np.log(word_probs(tokens, self.theta(state, data), by_word.T))
-        words = float(np.sum(tokens.counts * log_probs))
-        return Sums((state.topic_counts.sum(axis=0),), (np.array(words),))
-
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
-        """Topic shares, or the effective number of topics, from the tokens of each topic."""
-        shares = _shares(summary.exact[0])
-        return shares if name == "topic_shares" else _effective(shares)
-
-    def _corpus_of(self, data: Any) -> Corpus:
-        """The tokens, of the words that `_topics_of` has probabilities of."""
-        tokens: Corpus = data.by_version()
-        return tokens
-
-    def _topics_of(self, state: Any, data: Any) -> FloatArray:
-        """Word probabilities; of versions beside each other, as `Corpus.by_version` has them."""
-        return np.asarray(state.topics.reshape(len(state.topics), -1))
-
-    def sweep_tables(self, state: Any, data: Any) -> WordTables:
-        """Tables that blocks of documents share in a sweep: topics and word counts."""
-        return WordTables(self._topics_of(state, data), self._corpus_of(data).num_documents)
-
-    def _allocate(
-        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None
-    ) -> tuple[IntArray, tuple[IntArray, ...]]:
-        """Draw z of a block of documents: topic counts, and word counts if there are no tables."""
-        word_tables = tables or self.sweep_tables(state, data)
-        topic_counts = word_tables.allocate(rng, self._corpus_of(data), self.theta(state, data))
-        return topic_counts, () if tables else word_tables.counts()
-
+    @abstractmethod
     def theta(self, state: Any, data: Any) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
-        return np.asarray(self.link(data).probs(state.psi))
+
+    @abstractmethod
+    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+        """Mean word probabilities given the topics of the tokens, where these give it."""
 
     def mean_theta(
         self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
@@ -277,33 +227,18 @@ class AllocatedTopics(SweepsInBlocks):
         """
         return np.asarray(self.theta(state, data)[rows])
 
-    def mean_topics(self, state: Any, data: Any) -> FloatArray:
-        """Return `_topics_of`, averaged given the topics of the tokens where that is possible."""
-        return self._topics_of(state, data)
-
     def observed_rows(self, data: Any) -> ObservedRows:
-        """The documents, dense, with their totals."""
+        """The documents, dense, with their totals, and their times if they have some."""
         constants = {"totals": (("document",), data.totals)}
+        if isinstance(data, TimedCorpus):
+            constants["time_of_document"] = (("document",), data.time_labels[data.times])
         return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
 
     def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
-        """Word probabilities of documents from kept ``topics`` and ``theta`` or ``psi``."""
-        theta, topics = self.kept_shares(draw, "topics", data)
-        if topics.ndim == 2:
-            return np.asarray(theta @ topics)
-        probs: FloatArray = data.versions.word_probs(theta, topics.swapaxes(0, 1))
-        return probs
-
-    def kept_shares(
-        self, draw: Mapping[str, Any], words: str, data: Any
-    ) -> tuple[FloatArray, FloatArray]:
-        """Theta and the variable `words` of a draw; an error names what was not kept."""
-        sources = [name for name in ("theta", "psi") if name in self.dims]
-        if words not in draw or not set(sources) & set(draw):
-            needed = f"{words} and {' or '.join(sources)}"
-            raise ValueError(f"the posterior must have kept {needed} (keep=)")
-        theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
-        return theta, draw[words]
+        """Word probabilities of documents from kept ``topics`` and ``theta``."""
+        if "topics" not in draw or "theta" not in draw:
+            raise ValueError("the posterior must have kept topics and theta (keep=)")
+        return np.asarray(draw["theta"] @ draw["topics"])
 
     def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
         """Shares of topics, which every report begins with, if they are stored."""
@@ -311,23 +246,23 @@ class AllocatedTopics(SweepsInBlocks):
 
     def label_probs(self, state: Any, data: Any) -> FloatArray:
         """Words of topics, in all their versions, by which topics of several chains are matched."""
-        return np.asarray(
-            self.mean_topics(state, data).reshape(len(self._topics_of(state, data)), -1)
-        )
+        return self.mean_topics(state, data)
 
+    @abstractmethod
     def topic_shares(self, state: Any, data: Any) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return _shares(state.topic_counts.sum(axis=0))
 
     def effective_topics(self, state: Any, data: Any) -> float:
         """Exponential of the entropy of the topic shares; it does not depend on labels."""
-        return _effective(self.topic_shares(state, data))
+        return effective(self.topic_shares(state, data))
 
 
-def _shares(tokens: IntArray) -> FloatArray:
+def shares_of(tokens: IntArray) -> FloatArray:
+    """Shares of topics in all tokens."""
     return np.asarray(tokens / max(1, tokens.sum()))
 
 
-def _effective(shares: FloatArray) -> float:
+def effective(shares: FloatArray) -> float:
+    """Exponential of the entropy of shares."""
     used = shares[shares > 0]
     return float(np.exp(-np.sum(used * np.log(used))))

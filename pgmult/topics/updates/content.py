@@ -24,7 +24,8 @@ c^-1.5: groups may differ a lot, or not at all.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -122,6 +123,23 @@ class WordsByGroup(DirichletWords):
     def is_plain(self) -> bool:
         """False: topics are more than Dirichlet rows."""
         return False
+
+    @property
+    def start_sweeps(self) -> int:
+        """Sweeps of a chain before it begins, by `held`."""
+        return self.content.start_sweeps
+
+    def held(self) -> "WordsByGroup":
+        """The same part, which leaves concentrations as they are."""
+        return replace(self, hold=True)
+
+    def table(self, state: Any) -> FloatArray:
+        """Word probabilities over pairs of group and word, ``(num_topics, ...)``."""
+        return np.ascontiguousarray(state.group_topics.swapaxes(0, 1)).reshape(self.num_topics, -1)
+
+    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+        """Topics of a draw by group, ``(num_groups, num_topics, num_words)``."""
+        return draw.get("group_topics")
 
     def prior(self, rng: np.random.Generator, data: Any) -> Fields:
         """The fields of this part, drawn from the prior."""

@@ -3,8 +3,9 @@
 Density and moves: `pgmult.topics.models.dynamic`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -41,10 +42,20 @@ class DriftingWords:
     initial: tuple[float, float]
     drift: tuple[float, float]
 
-    @property
-    def is_plain(self) -> bool:
-        """False: topics are more than Dirichlet rows."""
-        return False
+    is_plain: ClassVar[bool] = False  # topics are more than Dirichlet rows
+    start_sweeps: ClassVar[int] = 0
+
+    def held(self) -> Self:
+        """The same part: it is not held at the start."""
+        return self
+
+    def table(self, state: Any) -> FloatArray:
+        """Word probabilities over pairs of time and word, ``(num_topics, ...)``."""
+        return np.asarray(state.topics.reshape(self.num_topics, -1))
+
+    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+        """Topics of a draw by time, ``(num_times, num_topics, num_words)``."""
+        return draw["topics"].swapaxes(0, 1) if "topics" in draw else None
 
     def link(self, data: TimedCorpus) -> StickBreaking:
         """The link from eta to the words of a topic, frequent words first."""
@@ -80,7 +91,7 @@ class DriftingWords:
 
     def mean(self, state: Any, data: TimedCorpus) -> FloatArray:
         """The topics as drawn: the tokens' topics do not give their mean."""
-        return np.asarray(state.topics.reshape(self.num_topics, -1))
+        return self.table(state)
 
     def chains(
         self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, num_times: int

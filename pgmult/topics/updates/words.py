@@ -7,8 +7,9 @@ here; topics that groups of documents vary (`pgmult.topics.updates.content`); to
 tokens are allocated, and ``word_counts`` are the tokens that did not come as keywords.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,26 @@ class DirichletWords:
     def is_plain(self) -> bool:
         """True where topics are Dirichlet rows and nothing else."""
         return not self.keywords
+
+    @property
+    def start_sweeps(self) -> int:
+        """Sweeps of a chain before it begins, by `held`."""
+        return 0
+
+    def held(self) -> Self:
+        """The same part as it moves in these sweeps."""
+        return self
+
+    def table(self, state: Any) -> FloatArray:
+        """Word probabilities, ``(num_topics, num_words)``; of versions beside each other."""
+        return np.asarray(state.topics)
+
+    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+        """Topics of a draw, by version ``(num_versions, num_topics, num_words)`` if there are any.
+
+        None where they were not kept.
+        """
+        return draw.get("topics")
 
     def prior(self, rng: np.random.Generator, data: Corpus) -> Fields:
         """The fields of this part, drawn from the prior."""

@@ -103,7 +103,7 @@ def test_means_given_the_tokens_topics_are_those_of_the_draws(rng):
     for _ in range(600):
         moved = replace(state, **model.words(data).given(rng, state, word_counts, data))
         means.append(model.mean_topics(moved, data))
-        draws.append(model._topics_of(moved, data))
+        draws.append(model.words(data).table(moved))
     means, draws = np.array(means), np.array(draws)
     error = (means - draws).std(axis=0) / np.sqrt(len(draws))
     assert (np.abs((means - draws).mean(axis=0)) < 4.5 * error).all()

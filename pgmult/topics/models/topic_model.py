@@ -1,0 +1,379 @@
+"""Topic models with Gaussian psi: a link, a mean of psi, and words of topics.
+
+A document's topic proportions are ``link(psi_d)``, psi_d is Gaussian, and each token has a topic
+and a word of it. A model names three parts: `link`, what the mean of psi depends on
+(`psi_mean`: `pgmult.topics.priors.means`), and how words vary (`words`:
+`pgmult.topics.updates.words`). All else is the same for all models. With ``keywords=`` some words
+of the first topics are set in advance (`pgmult.topics.updates.keywords`):
+
+>>> import numpy as np, pgmult
+>>> counts = np.random.default_rng(0).poisson(0.5, size=(20, 4))
+>>> corpus = pgmult.topics.as_corpus(counts, ["tax", "jobs", "war", "peace"])
+>>> posterior = pgmult.sample(
+...     pgmult.topics.CorrelatedTopics(num_topics=3, keywords={"economy": ["tax", "jobs"]}), corpus,
+...     draws=10, tune=10, chains=1, random_seed=0, progressbar=False,
+... )
+>>> strength = posterior.keywords()
+>>> strength.labels["topic"], strength.mean.shape
+(['economy'], (1, 2))
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.core.machine import refuse_unaffordable
+from pgmult.core.parameters import Checked, axes_of, real
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.links import LogisticNormal, StickBreaking
+from pgmult.priors import NormalInverseWishart
+from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
+from pgmult.topics.data.corpus import (
+    Corpus,
+    as_num_topics,
+    refuse_to_simulate,
+    simulate_words,
+)
+from pgmult.topics.priors.means import ConstantMean, PsiMean
+from pgmult.topics.starts import find
+from pgmult.topics.starts.searches import Placement, Searched
+from pgmult.topics.updates.allocation import (
+    AllocatedTopics,
+    WordTables,
+    effective,
+    kept_counts,
+    no_counts,
+    shares_of,
+    word_probs,
+)
+from pgmult.topics.updates.drifting import DriftingWords
+from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
+from pgmult.topics.updates.swing import swing_psi
+from pgmult.topics.updates.words import DirichletWords
+
+NumTopics = Annotated[int, as_num_topics]
+Concentration = Annotated[float, real(above=0.0, minimum=1e-300)]
+BlockRows = Annotated[int, as_block_rows]
+
+
+OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effective_topics": ()}
+"""Axes of what follows from the state of a topic model."""
+
+
+class TopicModel(Checked, AllocatedTopics):
+    """Topics of words, theta_d = link(psi_d), psi_d Gaussian; sampled in blocks of documents."""
+
+    __slots__ = ()
+    num_topics: int
+    word_concentration: float
+    keywords: Any
+    start_sweeps: int
+    block_rows: int
+
+    state_type: ClassVar[type[Any]]
+    default_keep: ClassVar[tuple[str, ...]] = (
+        "topics", "mu", "Sigma", "topic_shares", "effective_topics", "keyword_shares",
+    )  # fmt: skip
+    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
+    summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
+
+    def _complete(self) -> None:
+        refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
+        keywords = as_keywords(self.keywords, self.num_topics)
+        if keywords != self.keywords:
+            self._set(keywords=keywords)
+
+    @property
+    @abstractmethod
+    def psi_mean(self) -> PsiMean:
+        """The prior of the mean and covariance of psi, and how they move."""
+
+    def words(self, data: Any) -> DirichletWords | DriftingWords:
+        """The prior of the topics' words, and how they move."""
+        return DirichletWords(self.num_topics, self.word_concentration, self.keywords)
+
+    def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
+        """The link from psi to topic proportions."""
+        return StickBreaking()
+
+    def as_data(self, data: Any) -> Any:
+        """Data of the model, checked: see `pgmult.topics.as_corpus` and ``with_covariates``."""
+        corpus = self.psi_mean.as_data(data)
+        Keywords.of(self.keywords, corpus)
+        return corpus
+
+    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+        """Words, documents, groups, keywords and what the mean of psi depends on by name."""
+        labels = {"word": data.vocabulary, "document": data.names}
+        coords = {dim: names for dim, names in labels.items() if names is not None}
+        coords |= self.psi_mean.coords(data)
+        if getattr(data, "content", None) is not None:
+            coords["group"] = data.content.labels
+        if self.keywords:
+            coords["keyword_topic"] = np.array([name for name, _ in self.keywords], dtype=np.str_)
+            pairs = [f"{name}: {word}" for name, words in self.keywords for word in words]
+            coords["keyword"] = np.array(pairs, dtype=np.str_)
+        return coords
+
+    def absent(self, data: Any) -> frozenset[str]:
+        """Variables that these data, or this model, leave empty."""
+        absent = self.psi_mean.absent(data)
+        if not self.keywords:
+            absent |= {"keyword_shares", "keyword_words"}
+        if getattr(data, "content", None) is None:
+            absent |= {"group_topics", "group_tokens", "content_concentration", "content_rate"}
+        return frozenset(absent)
+
+    def _uniform(self) -> FloatArray:
+        """The psi at which all topics are equally probable."""
+        return np.asarray(self.link().inverse(np.full(self.num_topics, 1.0 / self.num_topics)))
+
+    # ------------------------------------------------------------------------ starts
+
+    def prior(self, rng: np.random.Generator, data: Any) -> Any:
+        """A state from the prior, its topic counts from the documents' totals."""
+        psi, of_psi = self.psi_mean.prior(rng, data)
+        words = self.words(data).prior(rng, data)
+        topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
+
+    def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+        """Documents of the same lengths: a word for every token that the state allocates."""
+        refuse_to_simulate(data)
+        codes, number = data.versions or (np.zeros(data.num_documents, dtype=np.int64), 1)
+        rows = np.arange(state.topic_counts.shape[1]) * number + codes[:, None]
+        assignments = np.repeat(rows.ravel(), state.topic_counts.ravel())
+        topics = self.words(data).table(state).reshape(-1, data.num_words)
+        return simulate_words(rng, assignments, topics, data)
+
+    def init(self, rng: np.random.Generator, data: Any) -> Any:
+        """The start of a single chain: see `pgmult.topics.starts.find`."""
+        return find.start_chain(self, rng, data)
+
+    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
+        """The start of a chain of a large corpus without its rows; None of another corpus."""
+        return find.start_without_rows(self, rng, data)
+
+    def local_start(
+        self, rng: np.random.Generator, placement: Placement, data: Any
+    ) -> dict[str, NDArray[Any]]:
+        """Return the start of a block's documents, given the topics of the searched part."""
+        placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
+        psi = placed.flat_psi(self.link(data), placement.centre)
+        return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
+
+    def find_start(
+        self, rng: np.random.Generator, data: Any, leaves: int = 4, *, sweeps: int | None = None
+    ) -> find.TopicStart:
+        """See `pgmult.topics.find_start`."""
+        return find.search(self, rng, data, leaves, sweeps)
+
+    def start_concentration(self) -> float:
+        """Dirichlet concentration of words in topics, for the search."""
+        return self.word_concentration
+
+    def in_order(self, at: Searched, data: Any) -> Searched:
+        """Topics by size, those with keywords first."""
+        at = at.by_size()
+        if not self.keywords:
+            return at
+        word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
+        return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
+
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+        """A state with these topics in this order, all else drawn given them.
+
+        With groups, after some sweeps in which their words may differ.
+        """
+        psi, words = at.flat_psi(self.link(data)), self.words(data)
+        drawn = words.start(rng, at, data)
+        of_psi = self.psi_mean.start(rng, psi, data)
+        topic_counts = kept_counts(at.allocation.topic_counts)
+        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **drawn)
+        for _ in range(words.start_sweeps):
+            state = step(self, rng, state, data, partial(self.shared_step, words=words.held()))
+        return state
+
+    def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
+        """A state of a part; topics that nothing varies at their mean.
+
+        A draw given so few tokens is far from it.
+        """
+        state = self.from_allocation(rng, at, subset)
+        return replace(state, topics=at.topics()) if self.words(subset).is_plain else state
+
+    # ------------------------------------------------------------------------ sweeps
+
+    def sweep_tables(self, state: Any, data: Any) -> WordTables:
+        """Tables that blocks of documents share in a sweep: topics and word counts."""
+        return WordTables(self.words(data).table(state), data.num_documents)
+
+    def local_step(
+        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
+    ) -> tuple[Any, None, Sums]:
+        """Z and psi of a block of documents."""
+        counted = tables or self.sweep_tables(state, data)
+        topic_counts = counted.allocate(rng, data.by_version(), self.theta(state, data))
+        words = () if tables else counted.counts()
+        psi = self._sample_psi(rng, state, topic_counts, data)
+        of_psi = self.psi_mean.sums(state, psi, data)
+        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
+        return moved, None, Sums((*of_psi.exact, *words), of_psi.rounded)
+
+    def shared_step(
+        self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks,
+        words: Any = None,
+    ) -> Any:  # fmt: skip
+        """Words given z; the mean and covariance of psi given psi."""
+        words = self.words(data) if words is None else words
+        state = replace(state, **words.given(rng, state, sums.exact[1], data))
+        return replace(state, **self.psi_mean.given(rng, state, sums, data))
+
+    def _sample_psi(
+        self, rng: np.random.Generator, state: Any, topic_counts: IntArray, data: Any
+    ) -> FloatArray:
+        """Psi given the topics of the tokens."""
+        means = self.psi_mean.means(state, data)
+        return swing_psi(rng, self.link(data), state.psi, topic_counts, means, state.Sigma)
+
+    # ------------------------------------------------------------------------ what follows
+
+    def theta(self, state: Any, data: Any) -> FloatArray:
+        """Topic proportions of each document, ``(num_documents, num_topics)``."""
+        return np.asarray(self.link(data).probs(state.psi))
+
+    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+        """Mean word probabilities given the topics of the tokens, once these are known."""
+        return np.asarray(self.words(data).mean(state, data))
+
+    def mean_theta(
+        self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
+    ) -> FloatArray:
+        """Topic proportions of some documents, averaged over draws of psi given their counts."""
+        subset, local = data[rows], replace(state, psi=state.psi[rows])
+        total = np.zeros((len(rows), self.num_topics))
+        topic_counts = state.topic_counts[rows].astype(np.int64)
+        for _ in range(draws):
+            local = replace(local, psi=self._sample_psi(rng, local, topic_counts, subset))
+            total += self.theta(local, subset)
+        return total / draws
+
+    def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
+        """Word probabilities of documents, of each from its version of the topics."""
+        topics = self.words(data).drawn(draw)
+        if topics is None or not {"theta", "psi"} & set(draw):
+            name = "group_topics" if getattr(data, "content", None) else "topics"
+            raise ValueError(f"the posterior must have kept {name} and theta or psi (keep=)")
+        theta = draw["theta"] if "theta" in draw else self.link(data).probs(draw["psi"])
+        if topics.ndim == 2:
+            return np.asarray(theta @ topics)
+        return np.asarray(data.versions.word_probs(theta, topics))
+
+    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Shares of topics, and expected ones where the mean of psi has others to report."""
+        shares = AllocatedTopics.reported(self, draw)
+        psi = self.psi_mean.reported(draw)
+        if not len(psi):
+            return shares
+        return np.concatenate([shares.reshape(-1, self.num_topics), self.link().probs(psi)])
+
+    def topic_shares(self, state: Any, data: Any) -> FloatArray:
+        """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
+        return shares_of(state.topic_counts.sum(axis=0))
+
+    def version_tokens(self, state: Any, data: Corpus) -> IntArray:
+        """Tokens of each topic in each version of the topics, ``(num_versions, num_topics)``."""
+        if data.versions is None:
+            return np.zeros((0, self.num_topics), dtype=np.int64)
+        return data.versions.tokens(state.topic_counts)
+
+    def summary_table(self, state: Any, data: Any) -> FloatArray:
+        """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
+        return np.ascontiguousarray(self.words(data).table(state).T)
+
+    def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
+        """Sum over a block of documents: tokens of topics, also by version; the log likelihood."""
+        if by_word is None:
+            by_word = self.summary_table(state, data)
+        tokens = data.by_version()
+        with np.errstate(divide="ignore"):
+            log_probs = np.log(word_probs(tokens, self.theta(state, data), by_word.T))
+        words = float(np.sum(tokens.counts * log_probs))
+        more = self.psi_mean.summary(data)
+        exact = (state.topic_counts.sum(axis=0), self.version_tokens(state, data), *more.exact)
+        return Sums(exact, (np.array(words), *more.rounded))
+
+    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+        """A variable from the sums of all blocks."""
+        shares = shares_of(summary.exact[0])
+        if name == "topic_shares":
+            return shares
+        if name == "effective_topics":
+            return effective(shares)
+        return self.psi_mean.summarized(name, state, summary, data)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExchangeableTopicsState(KeywordsState):
+    """One point of the chain, of n = K - 1 sticks or n = K coordinates of a softmax.
+
+    Attributes
+    ----------
+    psi : array, ``(num_documents, n)``
+    mu : array, ``(n,)``
+    Sigma : array, ``(n, n)``
+    topics : array, ``(num_topics, num_words)``
+        Word probabilities of each topic; rows sum to 1.
+    topic_counts : int32 array, ``(num_documents, num_topics)``
+        Tokens of each document by topic, as last allocated.
+    word_counts : int32 array, ``(num_topics, num_words)``
+        Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
+        before the first sweep.
+    keyword_shares, keyword_words : arrays
+        See `pgmult.topics.updates.keywords.KeywordsState`.
+    """
+
+    psi: Annotated[FloatArray, "document", "stick"]
+    mu: Annotated[FloatArray, "stick"]
+    Sigma: Annotated[FloatArray, "stick", "other_stick"]
+    topics: Annotated[FloatArray, "topic", "word"]
+    topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
+    word_counts: NDArray[np.int32] = field(
+        default_factory=no_counts, kw_only=True, metadata={"has_law": False}
+    )
+
+
+class NormalTopics(TopicModel):
+    """psi_d ~ N(mu, Sigma), the same for every document, and mu, Sigma ~ NIW."""
+
+    __slots__ = ()
+    gaussian: NormalInverseWishart | None
+    state_type: ClassVar[type[Any]] = ExchangeableTopicsState
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(ExchangeableTopicsState) | OF_TOPICS
+
+    def _complete(self) -> None:
+        centre = self._uniform()
+        if self.gaussian is None:
+            self._set(gaussian=NormalInverseWishart.weak(centre))
+        size = len(self.gaussian_prior.mean)
+        if size != len(centre):
+            raise ValueError(
+                f"gaussian must have {len(centre)} dimensions for {self.num_topics} topics,"
+                f" got {size}"
+            )
+
+    @property
+    def gaussian_prior(self) -> NormalInverseWishart:
+        """The prior of mu and Sigma, the default if none was given."""
+        assert self.gaussian is not None  # set by _complete
+        return self.gaussian
+
+    @property
+    def psi_mean(self) -> PsiMean:
+        """The prior of the mean and covariance of psi, and how they move."""
+        return ConstantMean(self.gaussian_prior)
