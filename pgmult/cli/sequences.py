@@ -52,9 +52,9 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="Symbols in the order of tables and figures; steps of others are missing",
     )
     fit.add_argument(
-        "--model", choices=["lds", "hmm", "markov", "markov2", "auto"], default="lds",
-        help="Linear dynamics (default), hidden states, a Markov chain of order 1 or 2, or the best"
-        " of these by brief runs",
+        "--model", choices=["lds", "hmm", "markov", "markov2", "auto"],
+        help="Linear dynamics (default), hidden states (default for several --symbol), a Markov"
+        " chain of order 1 or 2, or the best of these by brief runs",
     )  # fmt: skip
     fit.add_argument(
         "--state-dim", type=_numbers(1), metavar="D",
@@ -79,6 +79,15 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
             f"--{name}", metavar="FORMULA",
             help=f"Formula of what acts on the {name} of hmm alone, instead of --inputs",
         )  # fmt: skip
+    fit.add_argument(
+        "--forbid", nargs=2, action="append", default=[], metavar=("FROM", "TO"),
+        help="Rule out a transition of markov or markov2; '*' is every other symbol, so that"
+        " --forbid dead '*' makes nobody return; may be repeated",
+    )  # fmt: skip
+    fit.add_argument(
+        "--only-observed", action="store_true",
+        help="Rule out all transitions that do not occur in the data, of markov or markov2",
+    )  # fmt: skip
     text = "Leave the last steps out of the fit and score them"
     fit.add_argument("--hold-out", **whole_number(1, text=text, metavar="STEPS"))
 
@@ -90,6 +99,15 @@ def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
         return tuple(at_least(least)(word) for word in text.split(","))
 
     return numbers
+
+
+class _Channels(argparse.Action):
+    """Stores a column, or a list of those of several channels."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        before = getattr(namespace, self.dest) or []
+        before = [before] if isinstance(before, str) else before
+        setattr(namespace, self.dest, [*before, values] if before else values)
 
 
 class _Once(argparse.Action):
@@ -109,8 +127,11 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
         help="Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .faa) or"
         " text (.txt) with --units",
     )  # fmt: skip
+    fit.add_argument(
+        "--symbol", action=_Channels, metavar="COLUMN",
+        help="Column of the symbols; repeat it for several channels, of --model hmm",
+    )  # fmt: skip
     for name, text in (
-        ("symbol", "Column of the symbols"),
         ("sequence", "Column that identifies the sequence (default: all rows are of one)"),
         ("time", "Column of the steps: whole numbers or dates (default: every row is a step)"),
         ("begin", "Column of the first step of a spell, where a row is a spell, with --end"),
@@ -140,6 +161,8 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    if options.model is None:
+        options.model = "hmm" if isinstance(options.symbol, list) else "lds"
     if options.model in ("lds", "auto"):  # "auto" reads and tries the rest meanwhile
         begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
@@ -148,6 +171,8 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.sequences.scores.rivals import held_by
 
     data, kind = _read(options, _formula(options))
+    if data.channels and (options.symbols or options.max_symbols):
+        raise ValueError("--symbols and --max-symbols are for one --symbol, not for several")
     if options.symbols is not None:
         wanted = [symbol.strip() for symbol in options.symbols.split(",")]
         if unknown := sorted(set(wanted) - set(data.alphabet.tolist())):
@@ -216,9 +241,10 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     from pgmult.sequences.models.markov import MarkovChain
     from pgmult.sequences.models.mixed_markov import MixedMarkovChain
 
+    allowed = _allowed(options, data)
     models = {
-        "markov": (MarkovChain(1), "a Markov chain of order 1"),
-        "markov2": (MarkovChain(2), "a Markov chain of order 2"),
+        "markov": (MarkovChain(1, allowed=allowed), "a Markov chain of order 1"),
+        "markov2": (MarkovChain(2, allowed=allowed), "a Markov chain of order 2"),
         **_hidden(options, data),
     }
     if options.model == "markov" and data.design is not None:
@@ -251,6 +277,37 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     if not options.json:
         print(f"{scores.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
+
+
+def _allowed(options: argparse.Namespace, data: Any) -> Any:
+    """Which transitions are possible; None for all."""
+    import numpy as np
+
+    from pgmult.core.arguments import as_choice
+    from pgmult.sequences.models.markov import steps_of
+
+    if not options.forbid and not options.only_observed:
+        return None
+    if options.model not in ("markov", "markov2") or data.design is not None:
+        raise ValueError(
+            "--forbid and --only-observed are for --model markov and markov2 without --inputs"
+        )
+    names = data.alphabet.tolist()
+    stays = np.eye(len(names), dtype=np.bool_)
+    allowed = np.ones_like(stays)
+    if options.only_observed:
+        steps, allowed = steps_of(data, 1), stays.copy()
+        sure = ~steps.unsure & (steps.contexts < len(names)) & (steps.main < len(names))
+        allowed[steps.contexts[sure], steps.main[sure]] = True
+    for pair in options.forbid:
+        rows, columns = (
+            range(len(names)) if name == "*" else [names.index(as_choice(name, "--forbid", names))]
+            for name in pair
+        )
+        ruled_out = np.zeros_like(stays)
+        ruled_out[np.ix_(rows, columns)] = True
+        allowed &= ~(ruled_out & ~stays if "*" in pair else ruled_out)
+    return allowed
 
 
 def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]]:
@@ -340,8 +397,12 @@ def _without_gaps(
 
     what = "fill in the value"
     table, left_out = complete(table, of("sequence", "time", "begin", "end"), options, what)
+    channels = [options.symbol] if isinstance(options.symbol, str) else options.symbol
     if not options.drop_incomplete:
-        complete(table, of("symbol", "count"), options, what, "make such steps missing ones")
+        observed = {**{f"--symbol {name}": name for name in channels}, **of("count")}
+        complete(table, observed, options, what, "make such steps missing ones")
+        return table, left_out
+    if len(channels) > 1:  # a gap in one is missing there alone
         return table, left_out
     formula = inputs if inputs is None or isinstance(inputs, str) else inputs.formula
     used = [columns["symbol"], columns["count"], *(parse(formula).columns if formula else ())]
@@ -435,7 +496,7 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
             f" {unknown[0]!r}: their steps are missing",
             stacklevel=2,
         )
-    return _of_symbols(new, symbols)
+    return replace(_of_symbols(new, symbols), channels=run.data.channels)
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:

@@ -134,7 +134,7 @@ class Table(ExactTable):
 
     def sequences(
         self,
-        symbol: str | None = None,
+        symbol: str | Sequence[str] | None = None,
         *,
         sequence: str | None = None,
         time: str | None = None,

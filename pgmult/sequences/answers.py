@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -37,6 +38,14 @@ class Probabilities(Answer):
     quantiles: FloatArray
     levels: FloatArray
     sequences: Sequences
+
+    def of_channel(self, number: int) -> Self:
+        """The answer for the symbols of one channel."""
+        part = self.sequences.channel_slices[number]
+        return replace(
+            self, draws=self.draws[..., part], mean=self.mean[..., part],
+            quantiles=self.quantiles[..., part], sequences=self.sequences.channel(number),
+        )  # fmt: skip
 
     @property
     def caption(self) -> str:
@@ -157,7 +166,8 @@ class Forecast(Probabilities):
         The sequences that are forecast. In tables steps ahead are numbered from the sequence's
         length.
     simulated : int64 array, ``(num_paths, num_sequences, steps)``
-        Simulated futures: one symbol per step, states and symbols of a row drawn jointly; of more
+        Simulated futures: one symbol per step (of the first channel, where there are several),
+        states and symbols of a row drawn jointly; of more
         steps than the probabilities where these were asked for.
     counts : int64 array, ``(num_paths, num_sequences, steps, num_symbols)``, or None
         Simulated futures of counts, where totals were given.
@@ -177,8 +187,12 @@ class Forecast(Probabilities):
         return sequence, ahead + self.sequences.lengths[sequence]
 
     def next_change(self) -> "NextChange":
-        """How long each sequence's current symbol lasts, and which symbol follows."""
-        return NextChange.of(self.simulated, self.sequences, self.mean[:, 0])
+        """How long each sequence's current symbol lasts, and which symbol follows.
+
+        Of several channels it is the first one's symbol.
+        """
+        first = self.of_channel(0)
+        return NextChange.of(self.simulated, first.sequences, first.mean[:, 0])
 
     def figure(
         self,

@@ -15,11 +15,13 @@ from itertools import starmap
 from typing import Any
 
 import numpy as np
+from scipy.special import xlogy
 
 from pgmult.core.arguments import as_seed
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -49,6 +51,10 @@ _ADVICE_ON_RUNS = {
         _RUNS.format("longer", "hidden states, or more of them"),
         _RUNS.format("shorter", "a Markov chain of higher order"),
     ),
+    "dependence": (
+        "Channels depend more on each other than the model says: try more hidden states.",
+        "Channels depend less on each other than the model says: try fewer hidden states.",
+    ),
 }  # fmt: skip
 
 
@@ -57,7 +63,9 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> Pred
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
     of which none is missing; *longest run* the longest stretch of such repeats; *dispersion* the
-    mean square of (count - expected) over its variance, expected given the draw.
+    mean square of (count - expected) over its variance, expected given the draw. Of several
+    channels the first has repeats and runs, and *dependence* is the mutual information of the first
+    two.
 
     Parameters
     ----------
@@ -80,13 +88,19 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> Pred
     follows = (
         np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1
     )  # an observed step
+    first = data.channel_slices[0]
     counts, totals = data.to_csr()[observed].toarray(), data.totals[observed]
     model: Any = run.model
     if isinstance(run.model, Foretells):  # repeats and runs, of sequences that are made anew
         draws = draws_of(run, model.predictive_variables, max_draws)
         made = (model.replicate(rng, draw, data)[observed] for draw in draws)
-        runs = _runs(counts, follows)
-        return PredictiveChecks.of(((runs, _runs(new, follows)) for new in made), _ADVICE_ON_RUNS)
+
+        def statistics(counts: IntArray) -> dict[str, float]:
+            between = {"dependence": _dependence(counts, data)} if data.channels else {}
+            return {**_runs(counts[:, first], follows), **between}
+
+        of_data = statistics(counts)
+        return PredictiveChecks.of(((of_data, statistics(new)) for new in made), _ADVICE_ON_RUNS)
     inputs = None if data.inputs is None else data.inputs[observed]
 
     def of_draw(point: Any, states: FloatArray) -> tuple[dict[str, float], dict[str, float]]:
@@ -111,6 +125,15 @@ def _statistics(
         **_runs(counts, follows),
         "dispersion": float(np.mean((np.square(counts - expected) / variance)[frequent])),
     }
+
+
+def _dependence(counts: IntArray, data: Sequences) -> float:
+    """The mutual information of symbols of the first two channels at the same step."""
+    one, other = (counts[:, part] for part in data.channel_slices[:2])
+    both = (one.T @ other).astype(np.float64)
+    shares = both / max(both.sum(), 1.0)
+    alone = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    return float(xlogy(shares, shares / np.where(alone > 0.0, alone, 1.0)).sum())
 
 
 def _runs(counts: IntArray, follows: IntArray) -> dict[str, float]:

@@ -118,7 +118,10 @@ def report(
         run, steps, inputs=_inputs_ahead(data, far, held_out), levels=levels,
         max_draws=max_draws, random_seed=random_seed, simulate_to=far,
     )  # fmt: skip
-    change = ahead.next_change()
+    change, channels = ahead.next_change(), range(max(1, len(data.channels)))
+    past, coming = past.of_channel(0), [ahead.of_channel(number) for number in channels]
+    ahead, about = coming[0], {"data": data_in_words(data)}
+    data, held_out = data.channel(0), None if held_out is None else held_out.channel(0)
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
         compared = compare(run, random_seed=random_seed)
@@ -156,7 +159,10 @@ def report(
     changes = dict(zip(np.flatnonzero(change.present >= 0).tolist(), table.rows, strict=True))
     sections += [
         _seen(data, path),
-        _coming(ahead, percent, data.design is not None and held_out is None, order),
+        *(
+            _coming(one, percent, data.design is not None and held_out is None, order, number)
+            for number, one in enumerate(coming)
+        ),
         Section(
             "The next change of symbol",
             table.caption,
@@ -180,8 +186,7 @@ def report(
     chains, *details = chains_in_words(run, _parts(run))
     verdict.append(chains)
     sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    about = {"data": data_in_words(data), **facts}
-    return Report(title, verdict, sections, about).save(place)
+    return Report(title, verdict, sections, {**about, **facts}).save(place)
 
 
 def _transitions(moves: Transitions, steps: int) -> list[Section]:
@@ -375,7 +380,7 @@ def _symbols(past: StepProbs) -> Section:
     )  # fmt: skip
 
 
-def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Section:
+def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray, channel: int) -> Section:
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
@@ -392,7 +397,7 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray) -> Sect
             ends = f"[{lower[first[0]]:.2f}, {upper[first[0]]:.2f}]"
             rows.append((label_of(data, s), str(h + 1), *time, *cells, ends))
     return Section(
-        "What comes next",
+        "What comes next" + (f" in channel {channel + 1}" if channel else ""),
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
         f" rivals. The {percent} is of the first probability: how precisely it is estimated, not"
         " which symbol comes."
@@ -430,6 +435,8 @@ def data_in_words(data: Sequences) -> str:
         "observation": int(data.counts.sum()),
     }
     counts = [f"{n:,} {what}{'s' * (n != 1)}" for what, n in parts.items()]
+    if data.channels:
+        counts[2] += f" of {len(data.channels)} channels"
     return f"{', '.join(counts[:-1])} and {counts[-1]}"
 
 

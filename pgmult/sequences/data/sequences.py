@@ -114,6 +114,18 @@ class Sequences:
         ends = np.cumsum([0, *(self.channels or (self.num_symbols,))]).tolist()
         return [slice(first, end) for first, end in pairwise(ends)]
 
+    def channel(self, number: int) -> "Sequences":
+        """The sequences with the symbols of one of their channels alone."""
+        if not self.channels:
+            return self
+        part = self.channel_slices[number]
+        order = self.order[(self.order >= part.start) & (self.order < part.stop)] - part.start
+        one = replace(
+            self, channels=(), num_symbols=part.stop - part.start, order=order, rows_of=None,
+            alphabet=None if self.alphabet is None else self.alphabet[part],
+        )  # fmt: skip
+        return with_rows(one, scipy.sparse.csr_array(self.to_csr()[:, part]))
+
     @property
     def num_sequences(self) -> int:
         """Number of sequences."""
@@ -876,11 +888,10 @@ def simulate_symbols(
     Sequences
     """
     if like.channels:
-        counts, each = like.to_csr(), []
-        for part in like.channel_slices:
-            one = replace(like, channels=(), num_symbols=part.stop - part.start)
-            one = with_rows(one, scipy.sparse.csr_array(counts[:, part]))
-            each.append(simulate_symbols(rng, probs[:, part], one).to_csr())
+        each = [
+            simulate_symbols(rng, probs[:, part], like.channel(number)).to_csr()
+            for number, part in enumerate(like.channel_slices)
+        ]
         return with_rows(like, scipy.sparse.csr_array(scipy.sparse.hstack(each, format="csr")))
     totals = like.totals
     rows = np.flatnonzero(totals == 1)

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_kind, under_name
+from pgmult.core.arguments import as_kind, as_strings, under_name
 from pgmult.core.labels import find_labels, labels_of, numbered, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
@@ -41,7 +41,7 @@ from pgmult.core.typing import ArrayLike, IntArray
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
 from pgmult.sequences.data.forms import in_steps
-from pgmult.sequences.data.sequences import Sequences, as_sequences, in_one_form
+from pgmult.sequences.data.sequences import Sequences, as_sequences, in_channels, in_one_form
 from pgmult.sequences.data.times import (
     Clock,
     dates_of,
@@ -58,7 +58,7 @@ _FEW_TWICE = 0.1  # of the times that have a row
 def sequences_of(
     table: Any,
     *,
-    symbol: str | None = None,
+    symbol: str | Sequence[str] | None = None,
     sequence: str | None = None,
     time: str | None = None,
     begin: str | None = None,
@@ -76,8 +76,9 @@ def sequences_of(
     Parameters
     ----------
     table : data frame (pandas, polars, pyarrow, ...), labelled array of xarray, or mapping
-    symbol : str
-        The column of the symbols; left out with `wide`. A row without one is a missing step, unless
+    symbol : str or sequence of str
+        The column of the symbols; left out with `wide`. Several columns are channels: see
+        `pgmult.sequences.in_channels`. A row without one is a missing step, unless
         others share it. Symbols have the order of a categorical column, else that of numbers or of
         the alphabet.
     sequence : str, optional
@@ -123,6 +124,21 @@ def sequences_of(
     TypeError
         If `table` is no table.
     """
+    if isinstance(symbol, list | tuple) and len(symbol) > 1:
+        if wide is not None:
+            raise ValueError("symbol must be left out where wide names columns of times")
+        channels = as_strings(symbol, "symbol")
+        one_role_each({f"symbol {i}": name for i, name in enumerate(channels)})
+        return in_channels({
+            name: sequences_of(
+                table, symbol=name, sequence=sequence, time=time, begin=begin, end=end,
+                every=every, week_start=week_start, count=count, order=order, inputs=inputs,
+                maps=maps,
+            )
+            for name in channels
+        })  # fmt: skip
+    if symbol is not None and not isinstance(symbol, str):
+        (symbol,) = as_strings(symbol, "symbol")
     roles = {
         "symbol": symbol, "sequence": sequence, "time": time, "count": count, "begin": begin,
         "end": end,

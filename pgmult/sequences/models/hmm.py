@@ -100,7 +100,7 @@ class MultinomialHMMState:
     emission_concentration: float
 
 
-def _as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
+def as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
     """Return which transitions are possible: in a square array, one or more in each row."""
     try:
         array = np.asarray(value)
@@ -162,7 +162,7 @@ class MultinomialHMM(Checked):
     stickiness_rate: Positive = 0.1
     start_tries: Annotated[int, as_repeats] = 24
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
-    allowed: Annotated[NDArray[np.bool_], _as_allowed] | None = None
+    allowed: Annotated[NDArray[np.bool_], as_allowed] | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
         "state_probs": ("step", "hidden_state"),

@@ -9,6 +9,9 @@ Dirichlet language model")::
     strength_l    ~ Gamma(strength_shape, strength_rate)
     x_t           ~ Multinomial(total_t, row_L(x_{t-L}, ..., x_{t-1}))
 
+A context after which not every symbol is `allowed` is drawn towards equal shares of those that are,
+and longer contexts towards it.
+
 "Nothing" is a symbol of the context before a sequence begins; a step with several observations has
 the most frequent symbol there. A step without observations has a symbol, too,
 which is summed out of everything that is predicted: probabilities after a gap are those of powers
@@ -62,7 +65,7 @@ from pgmult.sequences.data.sequences import (
     without_inputs,
 )
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models.hmm import slice_log
+from pgmult.sequences.models.hmm import as_allowed, slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
 _NEAR = 20  # steps of a gap that a chain fills at its start
@@ -99,6 +102,9 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         Of each symbol without a context.
     strength_shape, strength_rate : float
         Gamma prior of the strengths: how many observations a shorter context is worth.
+    allowed : bool array, ``(num_symbols, num_symbols)``, optional
+        Row i: symbols that may follow symbol i; all by default. A state that nobody leaves has a
+        row that allows itself alone. Probabilities of others are below 1e-290.
 
     Notes
     -----
@@ -112,6 +118,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     concentration: Positive = 1.0
     strength_shape: Positive = 1.0
     strength_rate: Positive = 0.1
+    allowed: Annotated[NDArray[np.bool_], as_allowed] | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MarkovChainState)
     default_keep: ClassVar[tuple[str, ...]] = ("rows", "strengths")
@@ -124,7 +131,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         Raises
         ------
         ValueError
-            If there are too many symbols for the order, or inputs.
+            If there are too many symbols for the order, or inputs, or transitions that are not
+            allowed.
         """
         sequences = without_inputs(
             without_channels(as_sequences(data), "a Markov chain"), "a Markov chain"
@@ -144,6 +152,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
                 f"data must have shorter gaps for order {self.order}: summing out the longest takes"
                 f" {longest:,} numbers, and at most {_MOST_HELD:,} are held (make steps longer)"
             )
+        if self.allowed is not None:
+            refuse_not_allowed(sequences, self.allowed)
         return sequences
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -189,10 +199,23 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     ) -> MarkovChainState:
         """The rows of all levels given their counts, from no context to the longest."""
         rows = [_dirichlet(rng, self.concentration + counts[0])]
-        for strength, taken in zip(strengths, counts[1:], strict=True):
-            parent = np.arange(len(taken)) % len(rows[-1])
-            rows.append(_dirichlet(rng, np.maximum(strength * rows[-1][parent], _LEAST) + taken))
+        for level, (strength, taken) in enumerate(zip(strengths, counts[1:], strict=True)):
+            shares = self.parents(rows[-1], level, len(taken))
+            rows.append(_dirichlet(rng, np.maximum(strength * shares, _LEAST) + taken))
         return MarkovChainState(np.concatenate(rows), np.asarray(strengths))
+
+    def restricted(self, level: int) -> IntArray:
+        """Contexts, of a level one longer than `level`, drawn towards what is allowed alone."""
+        if level > 0 or self.allowed is None:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(~self.allowed.all(axis=1))
+
+    def parents(self, rows: FloatArray, level: int, size: int) -> FloatArray:
+        """What rows of contexts one longer are drawn towards, given the rows of a level."""
+        shares = rows[np.arange(size) % len(rows)]
+        if (few := self.restricted(level)).size:
+            shares[few] = self.allowed[few] / self.allowed[few].sum(axis=1, keepdims=True)
+        return shares
 
     # ------------------------------------------------------------------ contexts
 
@@ -237,6 +260,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         rows = draws["rows"][:, -((number + 1) ** self.order) :]
         by_symbol = rows.reshape(len(rows), *[number + 1] * self.order, number)
         symbols = by_symbol[(slice(None), *[slice(number)] * self.order)]
+        if self.allowed is not None:
+            symbols = symbols * self.allowed
         return np.ascontiguousarray(symbols).reshape(len(rows), -1, number)
 
     def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
@@ -366,20 +391,25 @@ class ChainSampler:
         strengths = state.strengths.copy()
         counts = [self.counts(self.filled(rng, state))]
         for level in range(model.order, 0, -1):
-            parents = state.rows[starts[level - 1] : starts[level]]
+            shorter_rows = state.rows[starts[level - 1] : starts[level]]
             context, symbol = np.nonzero(counts[0])
-            parent = context % len(parents)
+            parent = context % len(shorter_rows)
             taken = counts[0][context, symbol]
-            share = parents[parent, symbol]
+            share = model.parents(shorter_rows, level - 1, len(counts[0]))[context, symbol]
             strengths[level - 1] = self._strength(
                 rng, strengths[level - 1], taken, share, counts[0].sum(axis=1)
             )
             tables = _tables(rng, taken, strengths[level - 1] * share)
+            tables[self.is_restricted(context, level)] = 0.0
             shorter: FloatArray = np.bincount(
-                parent * number + symbol, tables, len(parents) * number
+                parent * number + symbol, tables, len(shorter_rows) * number
             ).astype(np.float64)
             counts.insert(0, shorter.reshape(-1, number))
         return model.draw_rows(rng, counts, strengths)
+
+    def is_restricted(self, context: IntArray, level: int) -> NDArray[np.bool_]:
+        """Whether the rows of contexts say nothing of those of shorter ones."""
+        return np.isin(context, self.model.restricted(level - 1))
 
     def filled(self, rng: np.random.Generator, state: MarkovChainState) -> IntArray:
         """The symbol of each step, missing ones drawn given the observations of their sequence.
@@ -426,6 +456,43 @@ class ChainSampler:
         return slice_log(
             rng, terms, float(value), self.model.strength_shape, self.model.strength_rate
         )
+
+
+def refuse_not_allowed(data: Sequences, allowed: NDArray[np.bool_]) -> None:
+    """Refuse symbols that cannot follow those before them, also across missing steps.
+
+    Raises
+    ------
+    ValueError
+        With the sequence, the step and the symbols of the first, or if there are other symbols.
+    """
+    if len(allowed) != data.num_symbols:
+        raise ValueError(
+            f"allowed must have a row for each of {data.num_symbols} symbols, got {len(allowed)}"
+        )
+    steps = steps_of(data, 1)
+    known = np.flatnonzero(steps.main < data.num_symbols)
+    sequence = np.searchsorted(data.offsets, known, side="right") - 1
+    pairs = np.flatnonzero(np.diff(sequence) == 0)
+    before, later = known[pairs], known[pairs + 1]
+    apart, within = later - before, allowed.copy()
+    for gap in range(1, min(int(apart.max(initial=0)), len(allowed) ** 2) + 1):
+        at = np.flatnonzero((apart == gap) | ((gap == len(allowed) ** 2) & (apart > gap)))
+        entry = np.repeat(at, np.diff(data.indptr)[later[at]])
+        place = np.arange(len(entry)) - np.searchsorted(entry, entry)
+        symbols = data.symbols[data.indptr[later[entry]] + place]
+        bad = np.flatnonzero(~within[steps.main[before[entry]], symbols])
+        if len(bad):
+            pair, names = entry[bad[0]], np.arange(len(allowed)).astype(np.str_)
+            names = names if data.alphabet is None else data.alphabet
+            s = int(sequence[pairs[pair]])
+            who = f"sequence {s + 1}" if data.names is None else f"{data.keys[0]} {data.names[s]}"
+            raise ValueError(
+                f"allowed must have all that was observed: {names[symbols[bad[0]]]} comes after"
+                f" {names[steps.main[before[pair]]]} at step"
+                f" {later[pair] - data.offsets[s] + 1} of {who.strip()}"
+            )
+        within = (within.astype(np.int64) @ allowed) > 0
 
 
 @once_a_data_set

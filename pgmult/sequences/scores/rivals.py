@@ -29,7 +29,6 @@ from pgmult.core.arguments import (
 )
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.scores import Score
-from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -269,7 +268,7 @@ def search_state_dim(
 def rival_models(model: Any, data: Sequences) -> dict[str, Any]:
     """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
     models: dict[str, Any] = {}
-    for order in (1, 2):
+    for order in () if data.channels else (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
             models[_ORDER[order]] = MarkovChain(order)
     states = max(2, min(8, data.num_steps // 20))
@@ -333,11 +332,12 @@ def _own(
 
 def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
     """Frequencies of all symbols, without those of the step that is told."""
-    frequencies = np.bincount(data.symbols, data.counts, data.num_symbols) + 0.5
-    step = np.repeat(np.arange(test.num_steps), np.diff(test.indptr))
-    left = frequencies[test.symbols] - (test.counts if leave_out else 0)
-    total = frequencies.sum() - (test.totals[step] if leave_out else 0)
-    log_p: FloatArray = np.bincount(
-        step, test.counts * np.log(left / total), test.num_steps
-    ).astype(np.float64)
+    log_p = np.zeros(test.num_steps)
+    for number in range(max(1, len(data.channels))):
+        one, its = data.channel(number), test.channel(number)
+        frequencies = np.bincount(one.symbols, one.counts, one.num_symbols) + 0.5
+        step = np.repeat(np.arange(its.num_steps), np.diff(its.indptr))
+        left = frequencies[its.symbols] - (its.counts if leave_out else 0)
+        total = frequencies.sum() - (its.totals[step] if leave_out else 0)
+        log_p += np.bincount(step, its.counts * np.log(left / total), its.num_steps)
     return scored(log_p[None, None], test, left_out=False)

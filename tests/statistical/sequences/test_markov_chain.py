@@ -22,6 +22,7 @@ SEQUENCES = as_sequences(
 )
 ONE = MarkovChain(order=1, concentration=1.5, strength_shape=3.0, strength_rate=1.0)
 TWO = replace(ONE, order=2)
+FORBIDDEN = replace(TWO, allowed=np.array([[1, 1, 1], [1, 0, 1], [0, 1, 1]]))
 
 
 def repeats(state, data):
@@ -50,7 +51,9 @@ def statistics(model):
     return {**STATISTICS, "log likelihood": model.log_likelihood}
 
 
-@pytest.mark.parametrize("model", [ONE, TWO], ids=["order 1", "order 2"])
+@pytest.mark.parametrize(
+    "model", [ONE, TWO, FORBIDDEN], ids=["order 1", "order 2", "forbidden transitions"]
+)
 def test_markov_chains(model):
     check_model(model, SEQUENCES, statistics=statistics(model), replicates=400)
 
@@ -73,10 +76,10 @@ def with_tables(tables):
     return mutant(TWO, step=step)
 
 
-def with_sampler(**methods):
+def with_sampler(model=TWO, **methods):
     """A chain whose sampler has other methods."""
     return mutant(
-        TWO, sampler=lambda self, data: type("Broken", (ChainSampler,), methods)(TWO, data)
+        model, sampler=lambda self, data: type("Broken", (ChainSampler,), methods)(model, data)
     )
 
 
@@ -114,6 +117,9 @@ BROKEN = {
         filled=lambda self, rng, state: steps_of(self.data, 2).main
     ),
     "missing symbols without what follows": with_sampler(filled=forgets_what_follows),
+    "restricted contexts that open tables": with_sampler(
+        FORBIDDEN, is_restricted=lambda self, context, level: np.zeros(len(context), dtype=bool)
+    ),
 }
 
 

@@ -171,3 +171,34 @@ def test_a_gap_that_is_too_long_is_refused():
     symbols[[0, -1]] = 0, 9
     with pytest.raises(ValueError, match="shorter gaps for order 2"):
         MarkovChain(2).as_data([symbols])
+
+
+NOBODY_RETURNS = np.array([[1, 1, 1], [1, 1, 1], [0, 0, 1]])
+
+
+def test_transitions_that_are_not_allowed():
+    data = as_sequences(["WIWD", "WWID", "WDDD"] * 10, alphabet="WID")
+    run = pgmult.sample(
+        MarkovChain(2, allowed=NOBODY_RETURNS), data, draws=50, tune=10, chains=2, random_seed=0,
+        progressbar=False, keep=["rows"],
+    )  # fmt: skip
+    probs = run.model.transition_probs(
+        {"rows": run.stack("rows").reshape(-1, *run["rows"].shape[2:])}
+    )
+    after_dead = probs.reshape(-1, 3, 3, 3)[:, :, 2]
+    assert after_dead[..., :2].max() == 0.0
+    assert probs.reshape(-1, 3, 3, 3)[:, :, 0].min() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([[0, 2, 1]], "1 comes after 2 at step 3 of sequence 1"),
+        ([[0, 0], [2, -1, -1, 0]], "0 comes after 2 at step 4 of sequence 2"),
+        ([[2] + [-1] * 12 + [0, 1]], "0 comes after 2 at step 14 of sequence 1"),
+        ([[0, 3]], "a row for each of 4 symbols, got 3"),
+    ],
+)
+def test_what_was_observed_must_be_allowed(data, message):
+    with pytest.raises(ValueError, match=message):
+        MarkovChain(1, allowed=NOBODY_RETURNS).as_data(data)

@@ -388,3 +388,26 @@ def test_numbers_of_sequences_stand_in_their_order():
     assert data.names.tolist() == ["1", "2", "10"]
     assert data.lengths.tolist() == [1, 1, 2]
     assert data.alphabet[data.symbols].tolist() == ["v", "u", "u", "v"]
+
+
+CHANNELS = {
+    "who": ["a"] * 5 + ["b"] * 6, "year": [0, 1, 2, 3, 4, 0, 1, 2, 3, 5, 6],
+    "job": ["n", "n", None, "s", "s", "n", "s", "s", "n", "n", "n"],
+    "home": ["x", None, "y", "y", "x", "x", "z", "z", None, "x", "y"],
+}  # fmt: skip
+
+
+def test_several_columns_of_symbols_are_channels():
+    how = {"sequence": "who", "time": "year"}
+    both = pgmult.read(CHANNELS).sequences(["job", "home"], **how)
+    assert both.channels == (2, 3)
+    assert both.alphabet.tolist() == ["job: n", "job: s", "home: x", "home: y", "home: z"]
+    for number, name in enumerate(["job", "home"]):
+        alone, one = pgmult.read(CHANNELS).sequences(name, **how), both.channel(number)
+        np.testing.assert_array_equal(one.to_csr().toarray(), alone.to_csr().toarray())
+        np.testing.assert_array_equal(one.order, alone.order)
+        np.testing.assert_array_equal(one.starts, alone.starts)
+    with pytest.raises(ValueError, match="'job' for both"):
+        pgmult.read(CHANNELS).sequences(["job", "job"], **how)
+    with pytest.raises(ValueError, match="wide names columns"):
+        pgmult.read(CHANNELS).sequences(["job", "home"], wide="y*")
