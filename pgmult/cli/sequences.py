@@ -558,6 +558,8 @@ def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[st
     answer = moves.estimand
     if options.durations:
         answer = moves.durations()
+    if options.ever:
+        answer = moves.reach()
     for name in ("reach", "occupancy", "time_in"):
         if (steps := getattr(options, name)) is not None:
             answer = getattr(moves, name)(steps)
@@ -627,6 +629,7 @@ ROOM = Room(
                 DIFFERENCE,
                 aside("--durations", action="store_true", help="Show the mean steps of a visit"),
                 aside("--reach", **whole_number(1, text="Show chances of reaching it in N steps")),
+                aside("--ever", action="store_true", help="Show chances of ever reaching it"),
                 aside("--occupancy", **whole_number(1, text="Show shares 0 to N steps ahead")),
                 aside("--time-in", **whole_number(1, text="Show expected time in each in N steps")),
             ],

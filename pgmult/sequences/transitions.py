@@ -43,7 +43,7 @@ from pgmult.sequences.posteriors import draws_of, sequences_of
 from pgmult.sequences.states import draws_with_states, matched_draws
 
 _MOST_ROWS = 100  # of inputs that differ
-_MOST_HELD = 20_000_000  # probabilities
+_NEVER = 1e-10  # chance a step that all ends, so that what is never reached has a limit
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -152,17 +152,27 @@ class Transitions(Answer):
         lasts = 1.0 / np.maximum(leaves, 1e-12)
         return self._estimand(lasts, {"in": self.before}, caption, is_ratio=True)
 
-    def reach(self, steps: int) -> Estimand:
-        """Probability of being in each state at least once within so many steps, from each."""
+    def reach(self, steps: int | None = None) -> Estimand:
+        """Probability of being in each state at least once within so many steps, from each.
+
+        Without a number of steps it is that of ever reaching it, the limit. It is 1 for all states
+        that lead to each other by transitions of any probability, however small: rule out those
+        that cannot be (`MarkovChain.allowed`).
+        """
         moves, size = self._square(), len(self.before)
         chances = np.empty_like(moves)
         for j in range(size):
+            others = moves * (np.arange(size) != j)  # which do not arrive
+            if steps is None:
+                system = np.eye(size) - (1.0 - _NEVER) * others
+                chances[..., j] = np.linalg.solve(system, moves[..., j, None])[..., 0]
+                continue
             ever = np.zeros(moves.shape[:-1])
             for _ in range(as_positive_int(steps, "steps")):
-                ever[..., j] = 1.0  # there already
-                ever = (moves @ ever[..., None])[..., 0]
+                ever = moves[..., j] + (others @ ever[..., None])[..., 0]
             chances[..., j] = ever
-        caption = f"Probability of reaching a {self.what} (to) within {steps} steps."
+        within = "ever" if steps is None else f"within {steps} steps"
+        caption = f"Probability of reaching a {self.what} (to) {within}."
         return self._estimand(
             self._averaged(chances), {"from": self.before, "to": self.after}, caption
         )

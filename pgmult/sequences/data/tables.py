@@ -137,17 +137,16 @@ def sequences_of(
             )
             for name in channels
         })  # fmt: skip
-    if symbol is not None and not isinstance(symbol, str):
-        (symbol,) = as_strings(symbol, "symbol")
+    only = symbol if symbol is None or isinstance(symbol, str) else as_strings(symbol, "symbol")[0]
     roles = {
-        "symbol": symbol, "sequence": sequence, "time": time, "count": count, "begin": begin,
+        "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
         "end": end,
     }  # fmt: skip
     one_role_each(roles)
     table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
-    symbol, sequence, time = (named[name] for name in ("symbol", "sequence", "time"))
+    only, sequence, time = (named[name] for name in ("symbol", "sequence", "time"))
     columns, cells = as_columns(table, "table"), exact_columns(table, "table")
-    if symbol is None:
+    if only is None:
         raise ValueError("symbol must name the column of the symbols, got None")
 
     def column(name: str, argument: str) -> NDArray[Any]:
@@ -158,14 +157,14 @@ def sequences_of(
         warn_of_look_alikes(names, f"column {name!r}")
         return names, number
 
-    cells_of_symbol = column(symbol, "symbol")
+    cells_of_symbol = column(only, "symbol")
     num_rows, unknown = len(cells_of_symbol), missing_in(cells_of_symbol)
     if num_rows == 0:
         raise ValueError("table must have a row at least, got none")
     if unknown.all():
-        raise ValueError(f"column {symbol!r} must have a symbol, every row lacks one")
-    symbols, numbers = labelled(labels_of(cells_of_symbol[~unknown], symbol), symbol)
-    if (order_of_levels := cells[symbol].order) is not None:  # that of a categorical column
+        raise ValueError(f"column {only!r} must have a symbol, every row lacks one")
+    symbols, numbers = labelled(labels_of(cells_of_symbol[~unknown], only), only)
+    if (order_of_levels := cells[only].order) is not None:  # that of a categorical column
         rank = {level: i for i, level in enumerate(order_of_levels)}
         by_level = np.argsort([rank.get(name, len(rank)) for name in symbols], kind="stable")
         symbols, numbers = symbols[by_level], np.argsort(by_level)[numbers]

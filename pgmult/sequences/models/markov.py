@@ -213,7 +213,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     def parents(self, rows: FloatArray, level: int, size: int) -> FloatArray:
         """What rows of contexts one longer are drawn towards, given the rows of a level."""
         shares = rows[np.arange(size) % len(rows)]
-        if (few := self.restricted(level)).size:
+        if self.allowed is not None and level == 0:
+            few = self.restricted(level)
             shares[few] = self.allowed[few] / self.allowed[few].sum(axis=1, keepdims=True)
         return shares
 

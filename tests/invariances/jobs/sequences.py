@@ -76,9 +76,19 @@ FORMS = (
         verbs=("forecast", "transitions", "states", "fit"),
     ),
 )  # fmt: skip
+FROM_0 = Variation(
+    "units", "years from 0 on",
+    tables=lambda name, t: changed(t, year=[year - 2000 for year in t["year"]]),
+    back=lambda question, key, centre, sd: (
+        key if question.verb not in ("forecast", "predict", "export")
+        else (*key[:2], f"{int(key[2]) + 2000}", key[3]), centre, sd
+    ),
+)  # fmt: skip
 UNIT = "tests/unit/sequences"
 ALL = f"{UNIT}/test_markov.py::TestAgainstAllCompletions"
 FOLLOWS = f"{UNIT}/test_transitions.py::test_what_follows_is_what_simulation_finds"
+
+PRINTED = "a printed score of the probabilities that forecast and predict are held to"
 
 MARKOV = Job(
     "sequences",
@@ -89,21 +99,17 @@ MARKOV = Job(
         Question("effects", ("sequence",)),
         Question("transitions"),
         Question("transitions", ("--occupancy", "4"), id="occupancy"),
+        Question("predict", ("careers.csv",)),
+        Question("export"),
+        Question("check"),
     ),
     (
-        longer(default=400, verbs=("forecast", "transitions")),
-        other_seed(verbs=("forecast", "transitions")),
-        reversed_rows(verbs=("forecast", "transitions")),
-        shuffled_columns(tolerance=0.0, verbs=("forecast", "transitions")),
-        renamed("state", STATES, verbs=("forecast", "transitions")),
-        Variation(
-            "units", "years from 0 on",
-            tables=lambda name, t: changed(t, year=[year - 2000 for year in t["year"]]),
-            verbs=("forecast", "transitions"),
-            back=lambda question, key, centre, sd: (
-                key if len(key) < 4 else (*key[:2], f"{int(key[2]) + 2000}", key[3]), centre, sd
-            ),
-        ),
+        longer(default=400),
+        other_seed(),
+        reversed_rows(),
+        shuffled_columns(tolerance=0.0),
+        renamed("state", STATES),
+        FROM_0,
         Variation(
             "aggregation", "a count of one in every row", tolerance=0.0,
             tables=lambda name, t: changed(t, n=[1] * len(t["year"])),
@@ -146,11 +152,23 @@ MARKOV = Job(
         ("brute_force", "compare"): f"{UNIT}/test_rivals.py::test_leave_one_out_of_a_markov_chain_"
         "is_its_dirichlet_law",
         ("brute_force", "fit"): f"{ALL}::test_log_likelihood",
+        ("power", "check"): f"{UNIT}/test_markov.py::test_checks_see_visits_of_a_fixed_length",
     },
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("aggregation", "*"): "steps follow each other: rows of a step are added up as counts",
         ("brute_force", "check"): "replicated statistics are simulations",
+        ("brute_force", "effects"): "averages, by the one average over rows, of what export has",
+        ("brute_force", "report"): "its numbers are those of the other answers",
+        ("horizons", "*"): "nothing is asked over a horizon",
+        ("longer", "compare"): PRINTED,
+        ("seeds", "compare"): PRINTED,
+        ("order", "compare"): PRINTED,
+        ("units", "compare"): PRINTED,
+        ("besides", "compare"): PRINTED,
+        ("outside", "*"): "the field's standard models, Markov chains and hidden Markov models, are"
+        " these models; benchmarks have their coverage at the defaults",
+        ("power", "*"): "only a check says that data look like the model's",
     },
 )  # fmt: skip
 
@@ -160,6 +178,9 @@ HIDDEN = Job(
     (*LONG, "--model", "hmm", "--states", "2"),
     (Question("states"), Question("transitions", ("--durations",))),
     (
+        longer(default=400),
+        other_seed(),
+        FROM_0,
         shuffled_columns(tolerance=0.0),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
         *FORMS,

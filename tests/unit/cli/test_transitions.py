@@ -104,8 +104,8 @@ def test_what_is_asked_for_is_named(place, wide, run, capsys):
     assert main(["sequences", "fit", wide, *FIT, str(place / "none")]) != 0
     assert "--wide" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["sequences", "fit", wide, "--symbol", "y2000", "--symbol", "y2001", *FIT, "none"])
-    assert "--symbol takes one column, got y2000 and y2001" in capsys.readouterr().err
+        main(["sequences", "fit", wide, "--count", "y2000", "--count", "y2001", *FIT, "none"])
+    assert "--count takes one column, got y2000 and y2001" in capsys.readouterr().err
     words = ["--wide", "y*", "--symbols", "W,Q", "--model", "markov"]
     assert main(["sequences", "fit", wide, *words, *FIT, str(place / "none")]) != 0
     assert "got 'Q'" in capsys.readouterr().err

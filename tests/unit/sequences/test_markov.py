@@ -202,3 +202,20 @@ def test_transitions_that_are_not_allowed():
 def test_what_was_observed_must_be_allowed(data, message):
     with pytest.raises(ValueError, match=message):
         MarkovChain(1, allowed=NOBODY_RETURNS).as_data(data)
+
+
+def test_checks_see_visits_of_a_fixed_length():
+    """Visits of three steps each, which a chain of order 1 takes for geometric ones."""
+    rng = np.random.default_rng(0)
+    visits = np.cumsum(rng.integers(1, 3, (6, 15)), axis=1) % 3  # each of another symbol
+    fixed = ["".join(3 * "ABC"[k] for k in row) for row in visits]
+    alike = ["".join(rng.choice(list("ABC"), 45)) for _ in range(6)]
+    low = {}
+    for name, texts in {"fixed": fixed, "alike": alike}.items():
+        run = pgmult.sample(
+            MarkovChain(1), as_sequences(texts, alphabet="ABC"), draws=100, tune=20, chains=2,
+            random_seed=0, progressbar=False,
+        )  # fmt: skip
+        p = run.check().p_values
+        low[name] = np.minimum(p, 1.0 - p).min()
+    assert low["fixed"] < 0.02 < low["alike"]

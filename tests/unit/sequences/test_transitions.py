@@ -35,24 +35,35 @@ def test_the_matrix_is_that_of_the_draws(run):
 
 def test_what_follows_is_what_simulation_finds(run):
     found, rng = run.transitions(), np.random.default_rng(0)
-    matrix, horizon, size = found.draws[3], 6, 60_000
+    matrix, horizon, size = found.draws[3], 6, 25_000
     for start in range(3):
         state, paths = np.full(size, start), []
-        for _ in range(400):
+        for _ in range(1000):
             u = rng.random(size)[:, None]
             state = (u > matrix[state].cumsum(axis=1)).sum(axis=1).clip(max=2)
-            paths.append(state)
+            paths.append(state.astype(np.int8))
         path = np.array(paths)
         shares = np.array([(path[:horizon] == j).mean(axis=1) for j in range(3)]).T
-        np.testing.assert_allclose(found.occupancy(horizon).draws[3, start, 1:], shares, atol=0.012)
+        np.testing.assert_allclose(found.occupancy(horizon).draws[3, start, 1:], shares, atol=0.015)
         np.testing.assert_allclose(
             found.time_in(horizon).draws[3, start], shares.sum(axis=0), atol=0.03
         )
         reached = [(path[:horizon] == j).any(axis=0).mean() for j in range(3)]
         np.testing.assert_allclose(found.reach(horizon).draws[3, start], reached, atol=0.012)
+        ever = [(path == j).any(axis=0).mean() for j in range(3)]
+        np.testing.assert_allclose(found.reach().draws[3, start], ever, atol=0.012)
         if start < 2:
             lasts = 1 + (path != start).argmax(axis=0)
             assert found.durations().draws[3, start] == pytest.approx(lasts.mean(), rel=0.03)
+
+
+def test_what_nobody_leaves_is_reached_and_the_others_never():
+    model = MarkovChain(1, allowed=np.array([[1, 1, 1], [1, 1, 1], [0, 0, 1]]))
+    ever = sampled(model, as_sequences(["WIWD", "WWID"], alphabet="WID")).transitions().reach()
+    np.testing.assert_allclose(ever.draws[:, :, 2], 1.0, atol=1e-6)  # from each, in the end
+    np.testing.assert_array_equal(ever.draws[:, 2, :2], 0.0)
+    assert ever.draws[:, 0, 1].max() < 1.0
+    assert "ever" in ever.caption
 
 
 def test_longer_contexts_have_rows_of_their_own():
