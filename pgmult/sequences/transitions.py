@@ -43,7 +43,6 @@ from pgmult.sequences.posteriors import draws_of, sequences_of
 from pgmult.sequences.states import draws_with_states, matched_draws
 
 _MOST_ROWS = 100  # of inputs that differ
-_NEVER = 1e-10  # chance a step that all ends, so that what is never reached has a limit
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -163,12 +162,8 @@ class Transitions(Answer):
         chances = np.empty_like(moves)
         for j in range(size):
             others = moves * (np.arange(size) != j)  # which do not arrive
-            if steps is None:
-                system = np.eye(size) - (1.0 - _NEVER) * others
-                chances[..., j] = np.linalg.solve(system, moves[..., j, None])[..., 0]
-                continue
-            ever = np.zeros(moves.shape[:-1])
-            for _ in range(as_positive_int(steps, "steps")):
+            ever = np.zeros(moves.shape[:-1]) if steps is not None else _ever(moves, j)
+            for _ in range(1 if steps is None else as_positive_int(steps, "steps")):
                 ever = moves[..., j] + (others @ ever[..., None])[..., 0]
             chances[..., j] = ever
         within = "ever" if steps is None else f"within {steps} steps"
@@ -242,6 +237,33 @@ class Transitions(Answer):
         order = np.argsort(-mean, kind="stable")[:4]
         rows = [f"{mean[j]:.2f} are {self.after[j]}" for j in order if mean[j] >= 0.005]
         return f"Of those in {self.before[state]} at a step, {', '.join(rows)} at the next."
+
+
+def _ever(moves: FloatArray, target: int) -> FloatArray:
+    """Probability of ever reaching a state from each other one, ``(..., num_states)``.
+
+    States are eliminated one by one without a subtraction (Grassmann, Taksar and Heyman 1985,
+    "Regenerative analysis and steady state distributions for Markov chains"), so that rare
+    transitions keep all their digits. What is caught in states that do not lead to the target is in
+    a last column.
+    """
+    size = moves.shape[-1]
+    flows = np.concatenate([moves, np.zeros((*moves.shape[:-1], 1))], axis=-1)
+    others = [k for k in range(size) if k != target]
+    chances, leaving = np.zeros(moves.shape[:-1]), {}
+    for place in reversed(range(len(others))):
+        k, kept = others[place], [*others[:place], target, size]
+        total = flows[..., k, kept].sum(axis=-1, keepdims=True)
+        share = np.zeros((*total.shape[:-1], size + 1))
+        share[..., kept] = flows[..., k, kept] / np.where(total > 0.0, total, 1.0)
+        share[..., size] += total[..., 0] == 0.0
+        leaving[k] = share
+        flows = flows + flows[..., :, k, None] * share[..., None, :]
+    for place, k in enumerate(others):
+        before = others[:place]
+        arrives = (leaving[k][..., before] * chances[..., before]).sum(axis=-1)
+        chances[..., k] = leaving[k][..., target] + arrives
+    return chances
 
 
 def transitions(

@@ -239,12 +239,16 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         return list(product(range(data.num_symbols), repeat=self.order))
 
     def contexts_without_data(self, data: Sequences, names: Sequence[str]) -> list[str]:
-        """Names of those of `contexts_of_symbols` after which no step was observed."""
+        """Names of `contexts_of_symbols` after which no step was observed, of several allowed."""
         steps, number = steps_of(data, self.order), data.num_symbols
         used = set(steps.contexts[np.diff(data.indptr) > 0].tolist())
         pairs = zip(self.contexts_of_symbols(data), names, strict=True)
         powers = (number + 1) ** np.arange(self.order)[::-1]
-        return [name for context, name in pairs if int(np.dot(context, powers)) not in used]
+        is_open = np.ones(number) if self.allowed is None else self.allowed.sum(axis=1) > 1
+        return [
+            name for context, name in pairs
+            if int(np.dot(context, powers)) not in used and is_open[context[-1]]
+        ]  # fmt: skip
 
     def transition_probs(self, draws: Mapping[str, FloatArray]) -> FloatArray:
         """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.

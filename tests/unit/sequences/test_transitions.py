@@ -5,6 +5,7 @@ import pytest
 
 import pgmult
 from pgmult.sequences import MarkovChain, MixedHMM, MultinomialHMM, as_sequences
+from pgmult.sequences.transitions import Transitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
@@ -64,6 +65,38 @@ def test_what_nobody_leaves_is_reached_and_the_others_never():
     np.testing.assert_array_equal(ever.draws[:, 2, :2], 0.0)
     assert ever.draws[:, 0, 1].max() < 1.0
     assert "ever" in ever.caption
+
+
+def test_rare_transitions_are_made_in_the_end():
+    """Chances are neither negative nor lost where probabilities differ by 130 orders."""
+    p = 1e-130
+    matrix = np.array([
+        [1.0 - 3 * p, p, 2 * p, 0.0, 0.0], [0.2, 0.8 - 1e-13, 0.0, 1e-13, 0.0],
+        [0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0], [1e-9, 0.0, 0.0, 1e-12, 1.0 - 1e-9],
+    ])  # fmt: skip
+    moves = Transitions(
+        matrix[None, None, None],
+        np.ones((1, 1, 1, 5)),
+        [*"abcde"],
+        [*"abcde"],
+        "",
+        (),
+        "state",
+        0.9,
+    )
+    ever = moves.reach().draws[0]
+    back = 0.2 / (0.2 + 1e-13)  # from b to a, if it is not caught in d
+    lost = 1e-13 / (0.2 + 1e-13)
+    to_c, to_d = (2 / 3) / (1 - back / 3), (lost / 3) / (1 - back / 3)
+    np.testing.assert_allclose(ever[0, [2, 3]], [to_c, to_d], rtol=1e-6)
+    np.testing.assert_allclose(
+        ever[1, [0, 2, 3]], [back, back * to_c, lost + back * to_d], rtol=1e-6
+    )
+    np.testing.assert_allclose(ever[1, 1], 0.8 + 0.2 / 3)
+    np.testing.assert_allclose(ever[4, 3], (1e-3 + ever[0, 3]) / (1 + 1e-3), rtol=1e-6)
+    np.testing.assert_array_equal(ever[2], [0.0, 0.0, 1.0, 0.0, 0.0])
+    assert ever.min() == 0.0
+    assert ever.max() <= 1.0 + 1e-12
 
 
 def test_longer_contexts_have_rows_of_their_own():
