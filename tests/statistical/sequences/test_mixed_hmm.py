@@ -10,7 +10,8 @@ from scipy.special import expit
 import pgmult
 from pgmult.priors import HalfT, Normal
 from pgmult.sequences import MixedHMM
-from pgmult.sequences.updates import mixed_moves, summed_out
+from pgmult.sequences.models import mixed_hmm
+from pgmult.sequences.updates import summed_out
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -158,16 +159,16 @@ def unscaled(rng, parts, leap, num_steps):
     )
 
 
-blank_chains, leap = mixed_moves.blank_chains, mixed_moves.SummedOut.leap
+blank_chains, leap = mixed_hmm.blank_chains, mixed_hmm.SummedOut.leap
 effects_moved, metric = summed_out.Effects.moved, summed_out.Effects.metric
-walk_summed_out = mixed_moves.walk_summed_out
+walk_summed_out = mixed_hmm.walk_summed_out
 BROKEN = {
     "no prior of weights": stepping(summed_out.Effects, "metric", free),
     "constants forgotten": stepping(summed_out.Effects, "moved", shifted),
-    "velocities of another law": stepping(mixed_moves, "walk_summed_out", hasty),
-    "standard deviations without their weights": stepping(mixed_moves, "walk_summed_out", unscaled),
-    "standard deviations from their prior": stepping(mixed_moves, "given_weights", unpooled),
-    "walked whatever the data say": stepping(mixed_moves.SummedOut, "leap", indifferent),
+    "velocities of another law": stepping(mixed_hmm, "walk_summed_out", hasty),
+    "standard deviations without their weights": stepping(mixed_hmm, "walk_summed_out", unscaled),
+    "standard deviations from their prior": stepping(mixed_hmm, "given_weights", unpooled),
+    "walked whatever the data say": stepping(mixed_hmm.SummedOut, "leap", indifferent),
 }
 
 
@@ -180,7 +181,7 @@ def test_mutants_are_refused(kind):
     assert rejects(check_geweke, BROKEN[kind], DATA, statistics=statistics, replicates=300)
 
 
-class WithoutThePrior(mixed_moves.SummedOut):
+class WithoutThePrior(mixed_hmm.SummedOut):
     """Paths to which nothing is as if it had been observed before."""
 
     def __init__(self, *args):
@@ -199,8 +200,8 @@ def test_paths_without_the_prior_of_rows_are_refused(broken):
     def step(self, rng, state, data):
         with pytest.MonkeyPatch.context() as patched:
             if broken:
-                patched.setattr(mixed_moves, "SummedOut", WithoutThePrior)
-            rows, _ = mixed_moves.move_probabilities(rng, model, state, data)
+                patched.setattr(mixed_hmm, "SummedOut", WithoutThePrior)
+            rows, _ = mixed_hmm.move_probabilities(rng, model, state, data)
         return model.whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
 
     statistics = {
@@ -220,7 +221,7 @@ def test_inputs_of_another_step_are_refused():
         other = replace(state, weights=signs * state.weights)
         return model.log_likelihood(state, data) - model.log_likelihood(other, data)
 
-    broken = stepping(mixed_moves, "blank_chains", late, "emissions")
+    broken = stepping(mixed_hmm, "blank_chains", late, "emissions")
     rejects(check_geweke, broken, MANY, statistics={"fits": fits}, replicates=100)
 
 

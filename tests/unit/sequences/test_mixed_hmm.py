@@ -14,7 +14,7 @@ from pgmult.latent.terms import log_sd
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
-from pgmult.sequences.updates.mixed_moves import SummedOut
+from pgmult.sequences.models.mixed_hmm import SummedOut
 from pgmult.sequences.updates.summed_out import Sticks
 from tests.every_model import MODELS
 
