@@ -37,19 +37,30 @@ where leaps are too far.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive, Family, Law
-from pgmult.latent.approximation import Approximation, RowsLikelihood, collapsed
+from pgmult.latent.approximation import Approximation, collapsed
 from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
 from pgmult.sampling.moves import elliptical_slice
 
 _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
+
+
+F_co = TypeVar("F_co", bound=Family, covariant=True)
+
+
+class Target(NamedTuple, Generic[F_co]):
+    """What moves leave as it is: predictors, the likelihood of rows, and a Gaussian near both."""
+
+    family: F_co
+    rows: Any
+    base: Approximation
 
 
 class Point(NamedTuple):
@@ -72,21 +83,15 @@ class Point(NamedTuple):
     psi: FloatArray
 
     @classmethod
-    def of(cls, x: FloatArray, w: FloatArray, family: Family, base: Approximation) -> "Point":
+    def of(cls, x: FloatArray, w: FloatArray, target: Target[Family]) -> "Point":
         """The point with these hyperparameters and weights."""
-        return cls(x, w, family.at(x, base.absorbed), family.predictor(w))
+        law = target.family.at(x, target.base.absorbed)
+        return cls(x, w, law, target.family.predictor(w))
 
 
-def swing(
-    rng: np.random.Generator,
-    point: Point,
-    family: Family,
-    rows: RowsLikelihood,
-    base: Approximation,
-    kicks: int = 3,
-) -> Point:
+def swing(rng: np.random.Generator, point: Point, target: Target[Family], kicks: int = 3) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
-    law = point.law
+    (family, rows, base), law = target, point.law
     step = 0.5 * math.pi / kicks * rng.uniform(0.8, 1.2)
     cos, sin = math.cos(step), math.sin(step)
     z, v, psi = point.w - law.mean, law.sample(rng) - law.mean, point.psi
@@ -107,14 +112,9 @@ def swing(
     )
 
 
-def turn(
-    rng: np.random.Generator,
-    point: Point,
-    family: Family,
-    rows: RowsLikelihood,
-    base: Approximation,
-) -> Point:
+def turn(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
     """An elliptical slice of each column of the weights."""
+    family, rows, base = target
 
     def in_place(columns: FloatArray) -> FloatArray:
         return columns.T.reshape(point.w.shape)
@@ -128,58 +128,44 @@ def turn(
     return point._replace(w=w, psi=family.predictor(w))
 
 
-def leap(
-    rng: np.random.Generator,
-    point: Point,
-    family: Family,
-    rows: RowsLikelihood,
-    base: Approximation,
-) -> Point:
+def leap(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
     """A new point that does not depend on the old one, or the old one."""
     for _ in range(_TRIES):  # a law cut off where there is no prior is the same up to a constant
-        x = base.guess.sample(rng)
-        if np.isfinite(family.log_prior(x)):
-            break
-    else:
-        return point
-    try:
-        law = family.at(x, base.absorbed)
-    except np.linalg.LinAlgError:
-        return point
-    w = law.sample(rng)
-    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, base)
+        x = target.base.guess.sample(rng)
+        if np.isfinite(target.family.log_prior(x)):
+            return _weighed(rng, point, x, target, lambda law: law.sample(rng))
+    return point
 
 
-def reflect(
-    rng: np.random.Generator,
-    point: Point,
-    family: Additive,
-    rows: RowsLikelihood,
-    base: Approximation,
-) -> Point:
+def reflect(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
     """A point mostly on the other side of what a leap draws from, or the old one."""
-    x = base.guess.reflected(rng, point.x)
-    if not np.isfinite(family.log_prior(x)):
+    x = target.base.guess.reflected(rng, point.x)
+    if not np.isfinite(target.family.log_prior(x)):
         return point
-    try:
-        law = family.at(x, base.absorbed)
-    except np.linalg.LinAlgError:
-        return point
-    cos, sin = REFLECTED
-    noise = point.law.white(rng, point.w)
-    w = law.colour(cos * noise + sin * rng.standard_normal(noise.shape))
-    return _weighed(rng, point, Point(x, w, law, family.predictor(w)), family, rows, base)
+
+    def across(law: Law) -> FloatArray:
+        cos, sin = REFLECTED
+        noise = point.law.white(rng, point.w)
+        return law.colour(cos * noise + sin * rng.standard_normal(noise.shape))
+
+    return _weighed(rng, point, x, target, across)
 
 
 def _weighed(
     rng: np.random.Generator,
     point: Point,
-    new: Point,
-    family: Family,
-    rows: RowsLikelihood,
-    base: Approximation,
+    x: FloatArray,
+    target: Target[Family],
+    weights: Callable[[Law], FloatArray],
 ) -> Point:
-    """The new point or the old one, by their densities over those of the distribution of leaps."""
+    """A point at x or the old one, by their densities over those of the distribution of leaps."""
+    family, rows, base = target
+    try:
+        law = family.at(x, base.absorbed)
+    except np.linalg.LinAlgError:
+        return point
+    w = weights(law)
+    new = Point(x, w, law, family.predictor(w))
 
     def log_weight(at: Point) -> float:
         correction = float(np.sum(base.correction(rows, at.psi)))
@@ -189,14 +175,9 @@ def _weighed(
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
 
-def carry(
-    rng: np.random.Generator,
-    point: Point,
-    family: Family,
-    rows: RowsLikelihood,
-    base: Approximation,
-) -> Point:
+def carry(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
+    family, rows, base = target
     x = sample_hyperparameters(
         rng, lambda x: collapsed(family, base.absorbed, x), point.x, base.guess
     )
@@ -207,16 +188,10 @@ def carry(
     return new if gain > -rng.exponential() else point
 
 
-def interweave(
-    rng: np.random.Generator,
-    point: Point,
-    family: Additive,
-    rows: RowsLikelihood,
-    base: Approximation,
-) -> Point:
+def interweave(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
-    x, w = interwoven(rng, family, point.x, point.w, point.psi, rows.total)
-    return Point.of(x, w, family, base)
+    x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total)
+    return Point.of(x, w, target)
 
 
 def interwoven(
@@ -260,13 +235,11 @@ def _given_weights(
 ) -> FloatArray:
     """One hyperparameter of a term by its prior and the density of the weights."""
     if i >= term.num_sds:
-        return _sliced(
-            rng,
-            term,
-            x,
-            i,
-            lambda new: 0.5 * (term.log_det(new) - _product(term.precision(new), w, w)),
-        )
+
+        def density(new: FloatArray) -> float:
+            return 0.5 * (term.log_det(new) - _product(term.precision(new), w, w))
+
+        return _sliced(rng, term, x, i, density)
     # a standard deviation multiplied by r does to the weights' law what dividing them by r does
     precision, scaled = term.precision(x), np.zeros_like(w)
     scaled[term.scaled_by(i)] = w[term.scaled_by(i)]
@@ -292,22 +265,16 @@ def _stretched(
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     current = sd_at(float(x[i]))
-    out = _sliced(
-        rng,
-        term,
-        x,
-        i,
-        lambda new: total(fixed + sd_at(float(new[i])) / current * scaled),
-    )
+
+    def likelihood(new: FloatArray) -> float:
+        return total(fixed + sd_at(float(new[i])) / current * scaled)
+
+    out = _sliced(rng, term, x, i, likelihood)
     return out, sd_at(float(out[i])) / current
 
 
 def _sliced(
-    rng: np.random.Generator,
-    term: Term,
-    x: FloatArray,
-    i: int,
-    gain: Callable[[FloatArray], float],
+    rng: np.random.Generator, term: Term, x: FloatArray, i: int, gain: Callable[[FloatArray], float]
 ) -> FloatArray:
     """One hyperparameter by a slice of its prior times the exponential of a gain (Neal 2003)."""
     new = x.copy()

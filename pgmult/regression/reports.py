@@ -106,7 +106,8 @@ def report(
     sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
-    diagnostics = [chains, *details, *_nearness(run, data)]
+    nearness = [_nearness(run, data)] if run.model.method == "approximate" else []
+    diagnostics = [chains, *details, *nearness]
     sections += [_priors(run, data), Section("Diagnostics", sentences=diagnostics)]
     verdict = [
         _in_short(data),
@@ -115,7 +116,7 @@ def report(
         *(Leading(_extremes(answer), f"{kind} by {answer.axes[0]}") for answer in by_group),
         *([] if shares is None else [Leading(_explained(shares), "What each term explains")]),
         _WEIGHTED if checked is None else checked.verdict,
-        *([_nearness(run, data)[0]] if run.model.method == "approximate" else [chains]),
+        *(nearness or [chains]),
     ]
     details_of_run = {"formula": str(design.formula)}
     if data.is_events:
@@ -343,8 +344,8 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
     ]  # fmt: skip
 
 
-def _nearness(run: Posterior, data: AdditiveRows) -> list[str]:
-    """How near the approximation is, that the draws are from or that the sampler goes around."""
+def _nearness(run: Posterior, data: AdditiveRows) -> str:
+    """How near the approximation is that the draws are from."""
     spread = max(approximation.spread for approximation in run.model.approximations(data))
     near = (
         "is almost the posterior"
@@ -353,10 +354,8 @@ def _nearness(run: Posterior, data: AdditiveRows) -> list[str]:
         if spread < _FAR[1]
         else "is far from the posterior"
     )
-    if run.model.method != "approximate":
-        return [f"The approximation that the sampler goes around {near} (spread {spread:.2g})."]
     hint = "" if spread < _FAR[0] else " (method='sampling' is exact)"
-    return [
+    return (
         f"The draws are from an approximation, which {near}: log densities differ by a variance of"
         f" {spread:.2g}{hint}."
-    ]
+    )

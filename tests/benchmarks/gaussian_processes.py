@@ -33,7 +33,7 @@ import pgmult
 from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.updates.samplers import sampler
-from pgmult.latent.moves import Point, carry, leap, swing, turn
+from pgmult.latent.moves import Point, Target, carry, leap, swing, turn
 from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
@@ -132,8 +132,8 @@ MOVES = {
     "carry": carry,
     "turn": turn,
     "swing": swing,
-    "leap and turn": lambda rng, point, *of: turn(rng, leap(rng, point, *of), *of),
-    "carry and turn": lambda rng, point, *of: turn(rng, carry(rng, point, *of), *of),
+    "leap and turn": lambda rng, point, of: turn(rng, leap(rng, point, of), of),
+    "carry and turn": lambda rng, point, of: turn(rng, carry(rng, point, of), of),
 }
 
 
@@ -144,16 +144,17 @@ def moves(options):
             law_of(data), structure=options.structure, overdispersion=0.0
         )
         chains = sampler(model, data)
-        of, found = (chains.families[0], chains.rows[0]), chains.approximations[0]
+        found = chains.approximations[0]
+        target = Target(chains.families[0], chains.rows[0], found)
         print(f"{name}, {options.structure}: {data}; spread {found.spread:.2f}", flush=True)
         for move in options.moves:
             rng, psi, thetas = np.random.default_rng(0), [], []
             state = model.init(rng, data)
             w = np.concatenate([state.psi, state.beta])
-            point = Point.of(np.log(state.hyperparameters[0]), w, of[0], found)
+            point = Point.of(np.log(state.hyperparameters[0]), w, target)
             start = time.process_time()
             for _ in range(options.draws):
-                point = MOVES[move](rng, point, *of, found)
+                point = MOVES[move](rng, point, target)
                 psi.append(point.psi)
                 thetas.append(point.x)
             seconds = time.process_time() - start

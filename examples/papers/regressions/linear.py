@@ -23,7 +23,7 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive
-from pgmult.latent.moves import Point, swing
+from pgmult.latent.moves import Point, Target, swing
 from pgmult.priors.gaussian import MvNormal, lower_cholesky
 
 _KICKS = 3
@@ -307,7 +307,8 @@ class JointMoves(ABC):
         """One path of all the weights, ``(num_outputs, num_weights)``."""
         x = weights.ravel()
         point = Point(np.empty(0), x, around, x)
-        return swing(rng, point, around, rows, around, _KICKS).w.reshape(weights.shape)
+        target = Target(around, rows, around)
+        return swing(rng, point, target, _KICKS).w.reshape(weights.shape)
 
 
 class JointWeights(JointMoves, WeightsAlone):

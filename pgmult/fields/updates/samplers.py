@@ -24,7 +24,7 @@ from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPStat
 from pgmult.fields.priors.sticks import Sticks, TableSticks
 from pgmult.fields.updates import table_sticks
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.moves import Point, carry, leap, swing, turn
+from pgmult.latent.moves import Point, Target, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite
 
 _FAR = 1.0  # spread from which on leaps are taken less often than not
@@ -74,7 +74,8 @@ class ApproximationSampler:
         points = []
         for family, near in zip(self.families, self.approximations, strict=True):
             x = hyperparameters_near(rng, family, near.guess)
-            points.append(Point.of(x, family.at(x, near.absorbed).sample(rng), family, near))
+            w = family.at(x, near.absorbed).sample(rng)
+            points.append(Point.of(x, w, Target(family, None, near)))
         return self._state(points)
 
     def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
@@ -84,13 +85,14 @@ class ApproximationSampler:
         moves_theta = self._fixed is None and rng.random() < self._rate
         points = []
         for i, columns in enumerate(self._columns):
-            family, rows, near = self.families[i], self.rows[i], self.approximations[i]
-            point = Point.of(logs[i], w[:, columns], family, near)
+            near = self.approximations[i]
+            target = Target(self.families[i], self.rows[i], near)
+            point = Point.of(logs[i], w[:, columns], target)
             if moves_theta:
-                point = (leap if near.spread <= _FAR else carry)(rng, point, family, rows, near)
+                point = (leap if near.spread <= _FAR else carry)(rng, point, target)
             if not moves_theta or near.spread > _FAR:
                 short = near.spread > _SPREAD * point.w.shape[1]
-                point = (swing if short else turn)(rng, point, family, rows, near)
+                point = (swing if short else turn)(rng, point, target)
             points.append(point)
         return self._state(points)
 

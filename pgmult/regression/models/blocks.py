@@ -28,7 +28,6 @@ from scipy.special import expit, softmax
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import (
-    Approximation,
     ScalarSites,
     Sites,
     approximate,
@@ -42,6 +41,7 @@ from pgmult.latent.categories import (
     pooled_shares,
 )
 from pgmult.latent.hyperparameters import LEAN_POINTS
+from pgmult.latent.moves import Target
 from pgmult.latent.predictors import Latent, Priors, coefficient_scales
 from pgmult.latent.several import BlockApproximation, BlockSites, Several
 from pgmult.latent.terms import Fixed
@@ -55,12 +55,10 @@ _PULL = 1.0  # counts of the overall shares that are added to each row's, a cate
 _TRIES = 1000  # of a draw of scores from their prior until they are in order
 
 
-class Block(NamedTuple):
+class Block(Target[Additive]):
     """Weights that are sampled together: their predictors, rows and approximation."""
 
-    family: Additive
-    rows: Any
-    base: Approximation
+    __slots__ = ()
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw hyperparameters and weights from the approximation, where data are possible."""

@@ -26,7 +26,7 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import REFLECTED
-from pgmult.latent.moves import Point, swing
+from pgmult.latent.moves import Point, Target, swing
 from pgmult.latent.several import Several
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.regression.models.blocks import Block
@@ -116,7 +116,9 @@ class Around:
         z = w - self.mean
         q = float(z @ self.precision @ z)
         law = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
-        return swing(rng, Point(np.empty(0), w, law, w), law, rows, law, kicks).w  # type: ignore[arg-type]
+        around: Any = law  # weights are their predictors
+        point = Point(np.empty(0), w, around, w)
+        return swing(rng, point, Target(around, rows, around), kicks).w
 
     def reflected(self, rng: np.random.Generator, w: FloatArray, rows: Likelihood) -> FloatArray:
         """A point mostly on the other side, or the old one."""

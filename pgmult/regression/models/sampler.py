@@ -14,8 +14,7 @@ import numpy as np
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import Approximation
-from pgmult.latent.moves import Point, carry, interweave, reflect, swing
+from pgmult.latent.moves import Point, Target, carry, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.blocks import Block, Structure, solved
@@ -143,35 +142,32 @@ class RegressionSampler:
         dense: Dense | None,
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights of one block after its sweep."""
-        family, rows, base = block
+        family, rows, _ = block
         size, x = x[family.num_hyperparameters :], x[: family.num_hyperparameters]
         if len(size):
             size = sized(rng, size, family.predictor(w), rows, self.size_prior)
             rows = replace(rows, size=math.exp(float(size[0])))
         if dense is None:
-            x, w = moved(rng, Point.of(x, w, family, base), family, rows, base, self.kicks)
+            target = block._replace(rows=rows)
+            x, w = moved(rng, Point.of(x, w, target), target, self.kicks)
         else:
             w = dense.moved(rng, w, dense.likelihood(rows), self.kicks)
         return np.append(x, size), w
 
 
 def moved(
-    rng: np.random.Generator,
-    point: Point,
-    family: Additive,
-    rows: Any,
-    base: Approximation,
-    kicks: int,
+    rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int
 ) -> tuple[FloatArray, FloatArray]:
     """Leaps where the approximation is near, paths and slices the more the farther it is."""
-    near, far = base.spread < _MIDDLE, base.spread > _FAR
+    spread = target.base.spread
+    near, far = spread < _MIDDLE, spread > _FAR
     if not near or rng.random() < _WOVEN_NEAR:
-        point = interweave(rng, point, family, rows, base)
-    point = (carry if far else reflect)(rng, point, family, rows, base)
-    if base.spread >= _NEAR or rng.random() < _SWUNG_NEAR:
-        few = 1 + (base.spread > _SAME)
+        point = interweave(rng, point, target)
+    point = (carry if far else reflect)(rng, point, target)
+    if spread >= _NEAR or rng.random() < _SWUNG_NEAR:
+        few = 1 + (spread > _SAME)
         kicks = few if near else kicks * (_MORE_KICKS if far else 1)
-        point = swing(rng, point, family, rows, base, kicks)
+        point = swing(rng, point, target, kicks)
     return point.x, point.w
 
 

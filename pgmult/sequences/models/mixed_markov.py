@@ -45,7 +45,7 @@ from pgmult.core.sweeps import Sampled
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
-from pgmult.latent.moves import Point, interweave, reflect, swing
+from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
@@ -216,12 +216,13 @@ class TransitionSampler:
         with one_blas_thread():
             for s, (cells, family, base) in enumerate(self._of_stick):
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
-                point = Point.of(x[s, terms.x], w[s, terms.w], family, base)
+                target = Target(family, rows, base)
+                point = Point.of(x[s, terms.x], w[s, terms.w], target)
                 is_far = base.spread > _NEAR
                 if is_far or rng.random() < _WOVEN_NEAR:
-                    point = interweave(rng, point, family, rows, base)
-                point = reflect(rng, point, family, rows, base)
+                    point = interweave(rng, point, target)
+                point = reflect(rng, point, target)
                 if is_far or rng.random() < _SWUNG_NEAR:
-                    point = swing(rng, point, family, rows, base, _KICKS if is_far else 1)
+                    point = swing(rng, point, target, _KICKS if is_far else 1)
                 x[s, terms.x], w[s, terms.w] = point.x, point.w
         return model.state_at(initial, w, x, self.data)

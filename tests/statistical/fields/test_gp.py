@@ -174,11 +174,11 @@ BROKEN = {
 }
 
 
-def carried_whatever(rng, point, family, rows, found):
+def carried_whatever(rng, point, target):
     """Accepted whatever the corrections are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Approximation, "correction", flat)
-        return gp_moves.carry(rng, point, family, rows, found)
+        return gp_moves.carry(rng, point, target)
 
 
 def test_geweke_refuses_hyperparameters_that_are_always_carried(crooked_approximation):

@@ -138,9 +138,9 @@ def stretched_twice(*arguments):
     return new, ratio**2
 
 
-def leaping(rng, point, family, rows, base):
+def leaping(rng, point, target):
     """Weights from the approximation, whatever the likelihood says."""
-    return Point.of(point.x, point.law.sample(rng), family, base)
+    return Point.of(point.x, point.law.sample(rng), target)
 
 
 STRETCHED = moves._stretched

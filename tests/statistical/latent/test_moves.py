@@ -13,7 +13,7 @@ from pgmult.latent import moves
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import Leaning
-from pgmult.latent.moves import Point
+from pgmult.latent.moves import Point, Target
 from pgmult.latent.terms import Levels, sd_at
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import rejects
@@ -69,10 +69,11 @@ def functions(x, w):
 def check(sweep, base, rows, fixed, draws):
     """A chain of `sweep` has the expectations of the posterior."""
     rng, found = np.random.default_rng(0), BASES[base]
-    point = Point.of(START, np.array([0.5]), FAMILY, found)
+    target = Target(FAMILY, ROWS[rows], found)
+    point = Point.of(START, np.array([0.5]), target)
     kept = np.empty((draws, 2))
     for i in range(draws):
-        point = sweep(rng, point, FAMILY, ROWS[rows], found)
+        point = sweep(rng, point, target)
         kept[i] = point.x[0], point.w[0]
     expected = expectations(rows, fixed)
     for f, (values, mean) in enumerate(zip(functions(*kept.T), expected, strict=True)):
@@ -84,8 +85,8 @@ def check(sweep, base, rows, fixed, draws):
 def both(first):
     """A move that does not reach everything by itself, and a swing."""
 
-    def sweep(rng, point, *around):
-        return moves.swing(rng, first(rng, point, *around), *around)
+    def sweep(rng, point, target):
+        return moves.swing(rng, first(rng, point, target), target)
 
     return sweep
 

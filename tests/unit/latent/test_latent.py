@@ -11,7 +11,7 @@ from pgmult.latent.approximation import _matching, approximate, collapsed
 from pgmult.latent.compiled.stacked import solve
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
-from pgmult.latent.moves import Point, carry, interweave, leap, swing, turn
+from pgmult.latent.moves import Point, Target, carry, interweave, leap, swing, turn
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
 from pgmult.variational.sites import CountSite, LogisticSite
@@ -338,10 +338,11 @@ def test_around_the_posterior_itself_everything_is_accepted(rng):
     found = rough(family, rows)
     np.testing.assert_allclose(found.J, rows.J)
     x = family.start()
-    point = Point.of(x, family.at(x, found.absorbed).mean, family, found)
+    target = Target(family, rows, found)
+    point = Point.of(x, family.at(x, found.absorbed).mean, target)
     draws = []
     for _ in range(400):
-        new = swing(rng, point, family, rows, found)
+        new = swing(rng, point, target)
         assert (new.w != point.w).all()
         point = new
         draws.append(point.law.white(rng, point.w))
@@ -353,10 +354,11 @@ def test_moves_change_no_input(rng, rows):
     family = a_family()
     found = rough(family, rows)
     x = family.start()
-    point = Point.of(x, family.at(x, found.absorbed).sample(rng), family, found)
+    target = Target(family, rows, found)
+    point = Point.of(x, family.at(x, found.absorbed).sample(rng), target)
     before = [point.x.copy(), point.w.copy(), point.psi.copy()]
     for move in (interweave, leap, carry, swing, turn):
-        new = move(rng, point, family, rows, found)
+        new = move(rng, point, target)
         np.testing.assert_allclose(new.psi, family.predictor(new.w), atol=1e-12)
         np.testing.assert_allclose(new.law.mean, family.at(new.x, found.absorbed).mean, rtol=1e-9)
     for mine, theirs in zip(before, (point.x, point.w, point.psi), strict=True):
