@@ -505,7 +505,7 @@ ARGUMENTS = {
     "topics.topic_stability": lambda: dict(run=topic_draws()),
     "topics.TopicStability.take": lambda: dict(topics=np.array([1, 0])),
     "topics.TopicCorrelations.take": lambda: dict(topics=np.array([1, 0])),
-    "topics.compare": lambda: dict(first=topic_draws(), second=topic_draws()),
+    "topics.compare": lambda: dict(run=topic_draws(), other=topic_draws()),
     "topics.mean_topics": lambda: dict(run=topic_draws()),
     "topics.document_topics": lambda: dict(run=topic_draws(), documents=[0, 1]),
     "topics.topic_correlations": lambda: dict(run=topic_draws(), num_simulated=5, random_seed=1),

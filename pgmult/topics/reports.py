@@ -21,6 +21,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
+from pgmult.core.estimands import are_numbers
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
@@ -522,7 +523,8 @@ def _of_covariates(
         curves = shares(name, by)
         of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
-        sections.append(_curves(curves, of_curve < FEW_DRAWS))
+        inside = _observed(data, name, by)
+        sections.append(_curves(curves, of_curve < FEW_DRAWS, inside))
     if data.design.terms:
         terms = variance_shares(run)
         table = told_worth(terms.table(), independent_draws(terms.draws, run.num_chains))
@@ -562,14 +564,39 @@ def _largest_difference(gap: TopicShares, title: str, is_told: BoolArray) -> str
     return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
-def _curves(shares: TopicShares, is_rough: BoolArray) -> Section:
+def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[float, float]]:
+    """The least and the largest value of a column in each group of another one."""
+    columns = data.design.columns
+    names = [str(column) for column in columns.names]
+    values = columns.values[:, names.index(name)]
+    codes = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+    return [(values[codes == g].min(), values[codes == g].max()) for g in np.unique(codes)]
+
+
+def _inside(line: Line, ends: tuple[float, float]) -> Line:
+    """The part of a curve where its group has documents."""
+    places = (line.x >= ends[0]) & (line.x <= ends[1])
+    bands = [(low[places], high[places]) for low, high in line.bands]
+    return replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
+
+
+def _curves(
+    shares: TopicShares, is_rough: BoolArray, observed: Sequence[tuple[float, float]]
+) -> Section:
     *groups, along, _ = shares.axes
     in_percent = replace(shares, draws=100.0 * shares.draws)
     numbers = shares.columns_of("topic")["topic"]
+
+    def curve(topic: int) -> Lines:
+        lines = in_percent.at(topic=topic).curves(along)
+        if are_numbers(shares.columns_of(along)[along]) and len(lines.lines) == len(observed):
+            cut = [_inside(lines.lines[line.colour], observed[line.colour]) for line in lines.lines]
+            return replace(lines, lines=cut)
+        return lines
+
     drawn = [
         replace(
-            in_percent.at(topic=k).curves(along), size=_SMALL, has_legend=False,
-            y_label=f"{name}{' (rough)' * rough}",
+            curve(k), size=_SMALL, has_legend=False, y_label=f"{name}{' (rough)' * rough}"
         ).svg()
         for k, name, rough in zip(numbers, shares.names, is_rough.tolist(), strict=True)
     ]  # fmt: skip

@@ -25,6 +25,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus
+from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.draws import as_draws, mean_of, names_along, quantile
 from pgmult.topics.summaries.effects import TopicShares, topic_names
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
@@ -33,6 +34,7 @@ _BLOCK = 2**24  # numbers in memory at a time
 _HELD = 10**7  # numbers that an answer holds of its draws; of more documents it holds fewer draws
 _MOST_VALUES = 100  # of a column that shares are averaged by
 _DRAWN = 20  # documents in a figure
+_IDENTIFYING, _SHORT = 3, 24  # columns that identify a document, and characters of their cells
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -379,11 +381,15 @@ def quotes(
         as_positive_int(k, "topic", minimum=0, maximum=count - 1)
         for k in as_list(asked, "topic", "numbers of topics")
     ]
-    texts = _texts(run)
+    corpus = _corpus(run)
+    table = None if corpus is None else corpus.table
+    texts = None if table is None or table.text is None else table.texts
+    is_named = corpus is None or corpus.names is not None
+    called = shares.documents if is_named else _called(table, chosen)
     quoted = [
         [
             Quote(
-                shares.documents[i],
+                called[i],
                 float(shares.mean[i, k]),
                 float(shares.lower[i, k]),
                 float(shares.upper[i, k]),
@@ -403,14 +409,24 @@ def quotes(
     return Quotes(topics, [names[k] for k in topics], quoted, probability, note, draws)
 
 
-def _texts(run: Posterior) -> Sequence[str] | None:
-    """Return the texts of the posterior's corpus."""
+def _corpus(run: Posterior) -> Corpus | None:
+    """Return the documents of a run, if it knows them."""
     try:
         data: object = run.data
     except ValueError:  # draws that know of no data
         return None
-    table = data.table if isinstance(data, Corpus) else None
-    return None if table is None or table.text is None else table.texts
+    return data if isinstance(data, Corpus) else None
+
+
+def _called(table: DocumentTable | None, rows: IntArray) -> list[str]:
+    """What documents without names are called: their row, from 1, and their first short columns."""
+    columns = {} if table is None else table.columns
+    shown = [[str(cell) for cell in np.asarray(x)[rows]] for x in columns.values()]
+    short = [cells for cells in shown if max(map(len, cells)) <= _SHORT][:_IDENTIFYING]
+    return [
+        f"row {row + 1}{': ' * bool(short)}{', '.join(cells[i] for cells in short)}"
+        for i, row in enumerate(rows.tolist())
+    ]
 
 
 def _cut(text: str, most: int) -> str:

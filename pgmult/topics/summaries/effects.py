@@ -27,6 +27,7 @@ True
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
@@ -246,6 +247,30 @@ def _sentence(
     return f"Expected shares of topics in {of}: in a new document{who}{''.join(parts)}."
 
 
+def nesting(data: StructuredCorpus, variable: str) -> str:
+    """Say which groups have one value of a column each, and which formula leaves them out.
+
+    At fixed groups such a column cannot change, so that its effect compares groups.
+    """
+    columns, formula = data.design.columns, data.design.formula
+    names = [str(name) for name in columns.names]
+    if variable not in names or formula is None:
+        return ""
+    values = columns.values[:, names.index(variable)]
+    for term in data.design.terms:
+        if isinstance(term, GroupTerm) and variable not in term.variables:
+            pairs = np.unique(np.column_stack([term.codes, values]), axis=0)
+            if len(pairs) == len(np.unique(term.codes)) < len(values):
+                group = ":".join(term.variables)
+                plain = re.sub(r"\s*\+\s*" + re.escape(term.title), "", formula)
+                return (
+                    f" Each {group} has one {variable}, so that its effect compares groups of"
+                    f" {group}, not documents at a fixed {group}: for these documents without"
+                    f' regard to {group}, fit "{plain}".'
+                )
+    return ""
+
+
 _NAME_WORDS = 3
 _WORTH = (
     "draws: effective draws behind an interval; with fewer than"
@@ -453,7 +478,8 @@ def effects(
     labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
-        caption=f"{about} Intervals: {scope_of(chains)}.", probability=probability,
+        caption=f"{about} Intervals: {scope_of(chains)}.{nesting(data, variable)}",
+        probability=probability,
         num_chains=len(chains),
     )  # fmt: skip
 

@@ -213,8 +213,8 @@ class RunMatches(Answer):
 
 
 def compare(
-    first: Posterior,
-    second: Posterior | None = None,
+    run: Posterior,
+    other: Posterior | None = None,
     *,
     num_words: int = 8,
     random_seed: int = 0,
@@ -223,10 +223,10 @@ def compare(
 
     Parameters
     ----------
-    first, second : Posterior
+    run, other : Posterior
         With ``topics``, of each the chain with the best log likelihood. Words are compared by name;
         a word of one run alone has probability 0 in the other. The runs may differ in number of
-        topics and in vocabulary. Without a second run the first is compared with LDA and word
+        topics and in vocabulary. Without another run, `run` is compared with LDA and word
         frequencies on words held out of short runs: see `pgmult.topics.scores.rivals`.
     num_words : int
         Shown of each topic.
@@ -238,17 +238,14 @@ def compare(
     ValueError
         If the runs have no word in common.
     """
-    if second is None:
+    if other is None:
         from pgmult.topics.scores.rivals import compare_with_rivals
 
-        return compare_with_rivals(as_draws(first), random_seed=random_seed)
+        return compare_with_rivals(as_draws(run), random_seed=random_seed)
     num_words = as_positive_int(num_words, "num_words")
-    runs = [
-        as_draws(run, "topics", argument=name)
-        for run, name in ((first, "first"), (second, "second"))
-    ]
-    means = [over_versions(mean_topics(run, best_chain(run))) for run in runs]
-    names = [names_along(run, "word", m.shape[1]) for run, m in zip(runs, means, strict=True)]
+    runs = as_draws(run, "topics"), as_draws(other, "topics", argument="other")
+    means = [over_versions(mean_topics(one, best_chain(one))) for one in runs]
+    names = [names_along(one, "word", m.shape[1]) for one, m in zip(runs, means, strict=True)]
     costs = distances(*_in_one_vocabulary(names, means))
     rows, columns = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
     near = costs[rows, columns] < MATCH_LIMIT
@@ -259,7 +256,7 @@ def compare(
         [[of[j] for j in row] for row in most_probable(mean, num_words)]
         for of, mean in zip(names, means, strict=True)
     )
-    drawn = (each_draw(run, "topics", best_chain(run), _COMPARED_DRAWS) for run in runs)
+    drawn = (each_draw(each, "topics", best_chain(each), _COMPARED_DRAWS) for each in runs)
     draws = [
         distances(*_in_one_vocabulary(names, [over_versions(one) for one in both]))[
             pairs[:, 0], pairs[:, 1]
@@ -282,8 +279,8 @@ def _in_one_vocabulary(
     """Mean topics of both runs over the words of either."""
     if set(words[0]).isdisjoint(words[1]):
         raise ValueError(
-            f"first and second must have words in common: the first has {words[0][0]!r}, the"
-            f" second {words[1][0]!r}"
+            f"the runs must have words in common: one has {words[0][0]!r}, the other"
+            f" {words[1][0]!r}"
         )
     number = {name: j for j, name in enumerate(dict.fromkeys([*words[0], *words[1]]))}
     wide = []

@@ -162,3 +162,13 @@ def test_without_texts_documents_are_named_and_it_is_said(rng, data):
         assert quote.text == f"body {quote.document.split()[-1]}"
     other = run_of(CorrelatedTopics(2), theta=np.full((1, 2, 3, 2), 0.5))
     assert quotes(other).quotes[0][0].text is None
+
+
+def test_documents_without_names_are_called_by_their_row_and_columns(rng, data):
+    table = {"text": [f"body {d}" for d in range(8)], "year": list(range(1990, 1998))}
+    read = replace(data, names=None, table=DocumentTable.of(table, text="text"))
+    posterior = posterior_of(rng, read)
+    best = int(np.argmax(posterior["theta"][0, 0, :, 1]))
+    (quote,) = quotes(posterior, 1, 1).quotes[0]
+    assert quote.document == f"row {best + 1}: {1990 + best}"
+    assert quote.text == f"body {best}"

@@ -14,6 +14,7 @@ from pgmult.topics import (
 )
 from pgmult.topics.summaries import effects as module
 from pgmult.topics.summaries import variance_shares
+from pgmult.topics.summaries.effects import nesting
 from pgmult.topics.summaries.matching import AlignedChain
 
 YEARS = np.array([1990.0, 1995.0, 2000.0, 2005.0, 2010.0, 2020.0])
@@ -360,3 +361,16 @@ def test_an_author_who_is_not_known_is_refused(numbered):
     with pytest.raises(ValueError, match="'author' must be one of 1, 2, 3, got '7'") as told:
         effects(numbered, "year", at={"author": 7})
     assert "new_levels" not in str(told.value)
+
+
+def test_a_column_that_each_group_has_one_value_of_is_named_with_the_formula_without():
+    """Book decides testament; an author of both parties does not decide party."""
+    counts = np.ones((12, 3), dtype=int)
+    book = [f"b{d // 2}" for d in range(12)]
+    table = {"testament": ["old"] * 6 + ["new"] * 6, "book": book, "genre": list("xyz") * 4}
+    data = with_covariates(counts, table, "~ testament + genre + (1 | book)")
+    said = nesting(data, "testament")
+    assert "Each book has one testament" in said
+    assert 'fit "~ testament + genre"' in said
+    assert nesting(data, "genre") == ""
+    with_covariates(counts, table, said.split('"')[1])

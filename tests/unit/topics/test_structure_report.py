@@ -10,6 +10,7 @@ from html_pages import parsed
 from topic_runs import run_of, speeches
 
 from pgmult import Posterior
+from pgmult.core.figures.lines import Line
 from pgmult.topics import (
     effects,
     quotes,
@@ -18,6 +19,7 @@ from pgmult.topics import (
 from pgmult.topics import (
     report as topic_report,
 )
+from pgmult.topics.reports import _inside
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +113,10 @@ def test_stability_as_a_figure():
     ]
     np.testing.assert_allclose(points, np.sort(found.mean_distance))
     assert found.figure().legend == {0: "found again: 90 % or more (3)"}
+
+
+def test_a_curve_ends_where_its_group_has_documents():
+    line = Line("N", 1, np.arange(4.0), np.ones(4), [(np.zeros(4), np.ones(4))])
+    cut = _inside(line, (1.0, 2.0))
+    assert cut.x.tolist() == [1.0, 2.0]
+    assert all(len(end) == 2 for band in cut.bands for end in band)

@@ -280,7 +280,7 @@ class TestMatchingRuns:
     def test_bad_arguments(self):
         first = run_on([[0.5, 0.5]], "ab")
         with pytest.raises(
-            ValueError, match="must have words in common: the first has 'a', the second 'x'"
+            ValueError, match="must have words in common: one has 'a', the other 'x'"
         ):
             match_runs(first, run_on([[0.5, 0.5]], "xy"))
 
