@@ -36,6 +36,7 @@ array([[1., 0., 0., 0.],
        [1., 0., 1., 0.]])
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -116,6 +117,10 @@ class Design:
         The sum of all ``offset(x)``.
     named_offsets : mapping from category to array, ``(num_rows,)``
         The sum of all ``offset(x, "category")``.
+    margins : array, ``(num_covariates, num_covariates)``, or None
+        What was subtracted from each product of numbers before that: multiples of the columns of
+        its factors, with which it is not correlated any more. So the origins of factors do not
+        matter to priors. None without products.
     """
 
     names: NDArray[np.str_]
@@ -128,6 +133,7 @@ class Design:
     states: Mapping[str, State] = field(default_factory=dict)
     offset: FloatArray | None = None
     named_offsets: Mapping[str, FloatArray] = field(default_factory=dict)
+    margins: FloatArray | None = None
 
     @property
     def num_effects(self) -> int:
@@ -150,8 +156,8 @@ class Design:
         parts = [_coding(term) for term in self.terms]
         columns = (self.columns.names, self.columns.num_levels, self.columns.levels)
         made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
-        dates = () if self.columns.origins is None else (self.columns.origins,)
-        return fingerprint((made, columns, dict(self.states), *dates))
+        more = [x for x in (self.columns.origins, self.margins) if x is not None]
+        return fingerprint((made, columns, dict(self.states), *more))
 
     def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
         """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""
@@ -346,6 +352,8 @@ class Design:
     def _matrix(self, columns: Columns) -> FloatArray:
         plan = _plan(self.formula, tuple(self._column_names))
         matrix = self._coder.matrix(plan.fixed, columns, plan.intercept)[1]
+        if self.margins is not None:
+            matrix = matrix - matrix @ self.margins
         return (matrix - self.centre) / self.scale
 
     def _read(self, table: Mapping[str, Any], num_rows: int | None = None) -> Columns:
@@ -395,7 +403,10 @@ class Design:
             Of the design matrix.
         """
         slopes = coefficients / self.scale[:, None]
-        slopes[..., 0, :] -= np.einsum("p,...pn->...n", self.centre, slopes)
+        constant = np.einsum("p,...pn->...n", self.centre, slopes)
+        if self.margins is not None:
+            slopes = slopes - np.einsum("pq,...qn->...pn", self.margins, slopes)
+        slopes[..., 0, :] -= constant
         return slopes
 
 
@@ -469,6 +480,9 @@ def make_design(
             plan.formula.refuse("it must have a column or an intercept")
         _check_design(labels, matrix, plan.intercept)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
+    margins = _margins(labels, matrix) if standardize and plan.intercept else None
+    if margins is not None:
+        matrix = matrix - matrix @ margins
     if standardize:
         centre, scale = _units(matrix)
         if not plan.intercept:  # about 0, where the predictor is 0
@@ -483,7 +497,7 @@ def make_design(
     offsets = _offsets(plan, coder, columns)
     return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
-        terms, coder.states, offsets.pop("", None), offsets,
+        terms, coder.states, offsets.pop("", None), offsets, margins,
     )  # fmt: skip
 
 
@@ -493,6 +507,23 @@ def _units(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     centre, scale = np.zeros(len(varies)), np.ones(len(varies))
     centre[varies], scale[varies] = matrix[:, varies].mean(axis=0), matrix[:, varies].std(axis=0)
     return centre, scale
+
+
+def _margins(labels: Sequence[str], matrix: FloatArray) -> FloatArray | None:
+    """What products of numbers have of their factors: coefficients of a regression on these.
+
+    A product of x and z is that of x and z + 1 less x. Without what is linear in x and z the two
+    are one column, so its prior, and those of x and z, do not depend on where z is 0.
+    """
+    factors = [frozenset(re.sub(r"\[[^\]]*\]", "", label).split(":")) for label in labels]
+    factors[0] = frozenset()  # the intercept
+    margins = np.zeros((len(labels), len(labels)))
+    for j, names in enumerate(factors):
+        column = matrix[:, j]
+        lower = [i for i, other in enumerate(factors) if other < names]
+        if len(names) > 1 and not ((column == 0.0) | (column == 1.0)).all():
+            margins[lower, j] = np.linalg.lstsq(matrix[:, lower], column, rcond=None)[0]
+    return margins if margins.any() else None
 
 
 def table_of(design: Design) -> dict[str, NDArray[Any]]:

@@ -95,7 +95,7 @@ BY_BRUTE_FORCE = (
 ANSWERS = Job(
     "regression",
     {"survey.csv": survey, "census.csv": census, "asked.csv": asked},
-    ("vote ~ sex + age + (1 | region)",),
+    ("vote ~ sex * age + (1 | region)",),
     QUESTIONS,
     (
         longer(),
@@ -155,7 +155,6 @@ WEIGHTED = Job(
     ),
 )  # fmt: skip
 
-# Not in a product: the prior of a main effect beside one is that at 0 of the other column.
 LOGARITHM = Job(
     "regression",
     {"survey.csv": survey, "census.csv": census, "asked.csv": asked},

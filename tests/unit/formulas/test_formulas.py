@@ -166,3 +166,17 @@ def test_long_sums_are_read():
     assert parse(" + ".join(names)).columns == tuple(names)
     with pytest.raises(ValueError, match=r"more than 10,000 terms"):
         parse("(" + " + ".join(names) + ") ** 2")
+
+
+@pytest.mark.parametrize("formula", ["~ x * z", "~ g + x:g", "~ poly(x, 2) * z", "~ g * s(x)"])
+def test_origins_of_factors_do_not_matter_in_products(formula):
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 40))
+    table = {"x": x, "z": z, "g": rng.choice(list("abc"), 40)}
+    moved = table | {"x": x + 100.0, "z": 3.0 * (z - 7.0)}
+    design, other = (make_design(columns, 40, formula) for columns in (table, moved))
+    np.testing.assert_allclose(design.matrix, other.matrix, atol=1e-9)
+    np.testing.assert_allclose(design.rows(table), design.matrix, atol=1e-12)
+    raw = make_design(table, 40, formula, standardize=False)
+    weights = rng.normal(size=(len(design.names), 2))
+    np.testing.assert_allclose(raw.matrix @ design.unscale(weights), design.matrix @ weights)
