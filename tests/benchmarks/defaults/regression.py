@@ -1,4 +1,4 @@
-"""Regressions: multinomial logits with groups."""
+"""Regressions: multinomial logits with groups, proportional odds, and counts that scatter."""
 
 import numpy as np
 
@@ -70,6 +70,77 @@ def survey(rng):
     return {"survey.csv": table, "census.csv": census}, truths
 
 
+ANSWERS = ("never", "rarely", "often", "always")
+
+
+def shown(question_of_values, question_of_arms, probs, column, names, rows):
+    """What is true of effects at three values and of a difference between arms, from probabilities.
+
+    ``probs(**columns)`` gives those of all rows, some columns being set.
+    """
+    truths = []
+    for value in ("-1", "0", "1"):
+        shares = probs(x=np.full(rows, float(value))).mean(axis=0)
+        truths += [
+            Truth("effects at values", question_of_values, (value, name), float(share))
+            for name, share in zip(names, shares, strict=True)
+        ]
+    gap = (probs(arm=np.ones(rows)) - probs(arm=np.zeros(rows))).mean(axis=0)
+    key = ("arm", f"{column}")
+    truths += [
+        Truth("differences", question_of_arms, (*key, name), float(d))
+        for name, d in zip(names, gap, strict=True)
+    ]
+    return truths
+
+
+VALUES = Question("effects", ("x", "--values", "-1", "0", "1"))
+ARMS = Question("comparisons", ("arm",))
+
+
+def ordered(rng):
+    """300 answers on a scale of four, by proportional odds."""
+    x, arm = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], 300), rng.integers(2, size=300)
+    slope, shift, cuts = rng.normal(0, 0.8), rng.normal(0, 0.6), np.sort(rng.normal(0, 1.2, 3))
+
+    def probs(x=x, arm=arm):
+        scores = (slope * x + shift * arm)[:, None] - cuts
+        above = np.pad(1.0 / (1.0 + np.exp(-scores)), ((0, 0), (1, 1)), constant_values=0.0)
+        above[:, 0] = 1.0
+        return above[:, :-1] - above[:, 1:]
+
+    answer = [str(rng.choice(ANSWERS, p=p)) for p in probs()]
+    table = {"answer": answer, "x": x.tolist(), "arm": ["ab"[a] for a in arm]}
+    return {"answers.csv": table}, shown(VALUES, ARMS, probs, "b less a", ANSWERS, 300)
+
+
+def litters(rng):
+    """60 rows of 5 to 40 counts in three categories, whose shares scatter."""
+    x, arm = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], 60), rng.integers(2, size=60)
+    slopes, shifts, levels = rng.normal(0, 0.5, (3, 3))
+    size = np.exp(rng.normal(2.0, 0.7))
+
+    def probs(x=x, arm=arm):
+        weights = np.exp(levels + np.outer(x, slopes) + np.outer(arm, shifts))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    totals = rng.integers(5, 41, 60)
+    counts = [
+        rng.multinomial(n, rng.dirichlet(np.maximum(size * p, 1e-3)))
+        for n, p in zip(totals, probs(), strict=True)
+    ]
+    columns = dict(zip(("dead", "ill", "well"), np.transpose(counts).tolist(), strict=True))
+    table = columns | {"x": x.tolist(), "arm": ["ab"[a] for a in arm]}
+    weights = totals / totals.mean()
+
+    def weighted(**columns):  # averages are over observations
+        return probs(**columns) * weights[:, None]
+
+    return {"litters.csv": table}, shown(VALUES, ARMS, weighted, "b less a", list(columns), 60)
+
+
 DESIGNS = [
     Design("multinomial logit", "regression", ("vote ~ sex + age + (1 | region)",), survey),
+    Design("proportional odds", "regression", ("answer ~ x + arm", "--ordered", *ANSWERS), ordered),
+    Design("Dirichlet-multinomial", "regression", ("c(dead, ill, well) ~ x + arm",), litters),
 ]

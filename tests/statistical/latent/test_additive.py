@@ -7,6 +7,7 @@ import pytest
 from gaussian_targets import rough
 
 from pgmult.latent import moves
+from pgmult.latent.categories import BetaBinomialSite, DirichletRows
 from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
 from pgmult.regression.models import blocks
@@ -148,7 +149,7 @@ MUTANTS = {
     "a swing that is always accepted": (
         module,
         "swing",
-        lambda rng, point, *more: leaping(rng, point, *more[:3]),
+        lambda rng, point, target, kicks: leaping(rng, point, target),
         "a level a row",
     ),
     "a leap that is always accepted": (module, "reflect", leaping, "a level a row"),
@@ -162,3 +163,28 @@ def test_broken_moves_are_refused(mutant, around, monkeypatch):
     model, data = around(case)
     monkeypatch.setattr(where, name, broken)
     rejects(check_geweke, model, data, replicates=1000, sweeps=3)
+
+
+LIKELIHOODS = {  # of rows, with a mistake in each
+    "Dirichlet-multinomial rows that scatter too little": (
+        "Dirichlet-multinomial", DirichletRows,
+        lambda self, psi: TOTAL_OF_DIRICHLET(replace(self, size=8.0 * self.size), psi),
+    ),
+    "beta-binomial rows that scatter too little": (
+        "beta-binomial", BetaBinomialSite,
+        lambda self, psi: TOTAL_OF_BETA(replace(self, size=8.0 * self.size), psi),
+    ),
+    "ordered rows without the gaps between scores": (
+        "ordered", blocks.CumulativeSite,
+        lambda self, psi: float(self.logistic.total(psi[: len(self.logistic.trials)])),
+    ),
+}  # fmt: skip
+TOTAL_OF_DIRICHLET, TOTAL_OF_BETA = DirichletRows.total, BetaBinomialSite.total
+
+
+@pytest.mark.parametrize("mutant", LIKELIHOODS)
+def test_broken_likelihoods_of_rows_are_refused(mutant, around, monkeypatch):
+    case, rows, broken = LIKELIHOODS[mutant]
+    model, data = around(case)
+    monkeypatch.setattr(rows, "total", broken)
+    rejects(check_geweke, model, data, replicates=600, sweeps=3)
