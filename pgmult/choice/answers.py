@@ -199,9 +199,7 @@ def effects(
         If there is no such column or label, or no row has it.
     """
     data = data_of_run(run).of_best
-    columns = table_of(data.design)
-    if by is None and data.alternatives is not None:
-        by = data.alternatives.columns[0]
+    columns, by = table_of(data.design), by or data.named or ""
     labels, of_row = data.labels(by)
     cells = np.asarray(
         columns[as_choice(column, "column", [name for name in columns if name != by])]
@@ -226,7 +224,7 @@ def effects(
         drawn = _drawn_probs(run, data.made_of(design), max_draws, seed=as_seed(random_seed))
         draws.append(_shares(data, drawn, labels, of_row))
     return Estimand(
-        np.stack(draws, axis=1), (column, str(by)), {column: asked, str(by): labels.names},
+        np.stack(draws, axis=1), (column, by), {column: asked, by: labels.names},
         caption=f"Shares over all choices, if {column} were so.", probability=probability,
     )  # fmt: skip
 

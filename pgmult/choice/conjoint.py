@@ -7,9 +7,10 @@ preferences in conjoint experiments"): their draws are those of the Bayesian boo
 (Rubin 1981), so that intervals are those of clustered standard errors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
+from scipy import sparse
 
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.people import (
@@ -21,8 +22,7 @@ from pgmult.choice.people import (
 )
 from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 
@@ -147,19 +147,10 @@ def marginal_means(
     Estimand
         Along ``level``, or the groups of `by` and ``level``.
     """
-
-    def means(
-        indicators: FloatArray, taken: FloatArray, weight: FloatArray, who: IntArray
-    ) -> Cross:
-        size = who.max() + 1
-        sums = [
-            np.stack([np.bincount(who, weight * column * y, size) for column in indicators.T], 1)
-            for y in (taken, np.ones_like(taken))
-        ]
-        return lambda w: (w @ sums[0]) / np.maximum(w @ sums[1], 1e-300)
-
-    return _by_design(run, by, means, "Marginal means: share of profiles with a level that were"
-                      " chosen.", probability, random_seed, False)  # fmt: skip
+    return _by_design(
+        run, by, "Marginal means: share of profiles with a level that were chosen.", probability,
+        random_seed, against_first=False,
+    )  # fmt: skip
 
 
 def amce(
@@ -182,63 +173,48 @@ def amce(
     Estimand
         Along ``level``, or the groups of `by` and ``level``.
     """
-
-    def effects(
-        indicators: FloatArray, taken: FloatArray, weight: FloatArray, who: IntArray
-    ) -> Cross:
-        x = np.column_stack([np.ones(len(taken)), indicators])
-        order = np.argsort(who, kind="stable")
-        starts = np.flatnonzero(np.append(True, np.diff(who[order]) != 0))
-        places = who[order][starts]
-        both = np.column_stack([x, taken])[order]
-        cross = np.zeros((who.max() + 1, x.shape[1], x.shape[1] + 1))
-        parts = weight[order, None, None] * both[:, :-1, None] * both[:, None, :]
-        cross[places] = np.add.reduceat(parts, starts)
-
-        def solve(w: FloatArray) -> FloatArray:
-            sums = np.einsum("sn,nij->sij", w, cross)
-            inverse = np.linalg.pinv(sums[:, :, :-1], hermitian=True)
-            return np.asarray(np.einsum("sij,sj->si", inverse, sums[:, :, -1])[:, 1:])
-
-        return solve
-
-    return _by_design(run, by, effects, "AMCE: change of the share of profiles chosen, against the"
-                      " first level.", probability, random_seed, True)  # fmt: skip
-
-
-Cross = Callable[[FloatArray], FloatArray]
+    return _by_design(
+        run, by, "AMCE: change of the share of profiles chosen, against the first level.",
+        probability, random_seed, against_first=True,
+    )  # fmt: skip
 
 
 def _by_design(
-    run: Posterior, by: str | None, make: Callable[..., Cross], caption: str, probability: float,
-    random_seed: int, against_first: bool,
+    run: Posterior, by: str | None, caption: str, probability: float, random_seed: int, *,
+    against_first: bool,
 ) -> Estimand:  # fmt: skip
-    """Statistics of levels under the Bayesian bootstrap of people, in each group."""
+    """Shares chosen by level, or least squares on all levels, by the bootstrap in each group."""
     data = data_of_run(run).of_best
-    table, names, columns = table_of(data.design), [], []
+    table, names, columns = table_of(data.design), [], [np.ones(data.num_rows)]
     for name, levels in _levels(data).items():
         cells = table[name]
         many = not data.design.levels_of(name) and len(np.unique(cells)) > _FEW
         if many and not against_first:
             continue
-        for level in levels[1 if against_first else 0 :]:
-            names.append(name if many else f"{name}[{level:g}]" if isinstance(level, float)
-                         else f"{name}[{level}]")  # fmt: skip
+        for level in levels[against_first:]:
+            text = f"{level:g}" if isinstance(level, float) else level
+            names.append(name if many else f"{name}[{text}]")
             columns.append(cells if many else 1.0 * (cells == level))
-    indicators, totals = np.stack(columns, axis=1), data.totals[data.occasion_of_row]
-    groups, code = (Levels(("",), np.array([["all"]])), None) if by is None else data.labels(by)
-    code = np.zeros(data.num_rows, dtype=np.int64) if code is None else code
-    who = data.cluster[data.occasion_of_row]
+    totals, who = data.totals[data.occasion_of_row], data.cluster[data.occasion_of_row]
+    x = np.column_stack([*columns, data.taken / np.maximum(totals, 1e-300)])
+    levels_of_by, code = data.labels(by)
     weights = np.random.default_rng(as_seed(random_seed)).standard_exponential(
         (_BOOTSTRAP, int(who.max()) + 1)
     )
     out = []
-    for g in range(len(groups)):
+    for g in range(len(levels_of_by)):
         rows = np.flatnonzero((code == g) & ~data.is_none)
-        taken = data.taken[rows] / np.maximum(totals[rows], 1e-300)
-        statistic = make(indicators[rows], taken, totals[rows], who[rows])
-        out.append(statistic(weights[:, : int(who[rows].max()) + 1]))
-    axes = ({} if by is None else {by: groups.names}) | {"level": names}
+        of_people = sparse.csr_array((totals[rows], (who[rows], rows)), (weights.shape[1], len(x)))
+        sums = np.stack(
+            [weights @ (of_people @ (column[:, None] * x)) for column in x[:, :-1].T], axis=1
+        )
+        if against_first:
+            inverse = np.linalg.pinv(sums[:, :, :-1], hermitian=True)
+            out.append(np.einsum("sij,sj->si", inverse, sums[:, :, -1])[:, 1:])
+        else:
+            square = np.diagonal(sums, axis1=1, axis2=2)[:, 1:]
+            out.append(sums[:, 1:, -1] / np.maximum(square, 1e-300))
+    axes = ({} if by is None else {by: levels_of_by.names}) | {"level": names}
     draws = np.stack(out, axis=1) if by is not None else out[0]
     return Estimand(
         draws, tuple(axes), axes, caption=caption, probability=probability,

@@ -92,9 +92,9 @@ class ChoiceRows:
         Columns beside the formula that divide occasions into a few groups.
     none : str or None
         The label of "none of these".
-    respondent : int64 array, ``(num_occasions,)``, or None
-        Whose occasion it is by the first of several columns that identify occasions; None if there
-        is one such column.
+    cluster : int64 array, ``(num_occasions,)``
+        The respondent of each occasion: the person, or the first of several columns that identify
+        occasions; the occasion itself if there is no such column.
     """
 
     design: Design
@@ -113,10 +113,10 @@ class ChoiceRows:
     occasion_columns: tuple[str, ...]
     weighted_by: str | None
     is_attribute: NDArray[np.bool_]
+    cluster: IntArray
     side: FloatArray | None = None
     groups: Mapping[str, tuple[Levels, IntArray]] = field(default_factory=dict)
     none: str | None = None
-    respondent: IntArray | None = None
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -186,15 +186,18 @@ class ChoiceRows:
 
     def _of_people(self, who: range) -> "ChoiceRows":
         cases, people = _between(self.people, who)
-        rows, occasions = _between(self.occasions, cases)
         levels = self.person and replace(self.person, labels=self.person.labels[who])
+        return replace(self._of_occasions(cases, people), person=levels)
+
+    def _of_occasions(self, cases: Any, people: IntArray) -> "ChoiceRows":
+        """Some occasions, and where those of each person begin among them."""
+        rows, occasions = _between(self.occasions, cases)
         return replace(
             self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
-            occasions=occasions, people=people, person=levels,
+            occasions=occasions, people=people, cluster=self.cluster[cases],
             alternative=self.alternative[rows], source=self.source[rows],
             side=None if self.side is None else self.side[rows],
-            groups={name: (known, codes[cases]) for name, (known, codes) in self.groups.items()},
-            respondent=None if self.respondent is None else self.respondent[cases],
+            groups={name: (levels, codes[cases]) for name, (levels, codes) in self.groups.items()},
         )  # fmt: skip
 
     @property
@@ -203,15 +206,6 @@ class ChoiceRows:
         if self.none is None or self.alternatives is None:
             return np.zeros(self.num_rows, dtype=np.bool_)
         return np.asarray(self.alternatives.names[self.alternative] == self.none)
-
-    @property
-    def cluster(self) -> IntArray:
-        """Occasions of one person, by the number of the person, ``(num_occasions,)``."""
-        if self.person is None and self.respondent is not None:
-            return self.respondent
-        if self.person is None:
-            return np.arange(self.num_occasions)
-        return np.repeat(np.arange(self.num_people), np.diff(self.people))
 
     @property
     def offset(self) -> FloatArray:
@@ -225,27 +219,29 @@ class ChoiceRows:
         if self.side is None:
             return self
         cases = np.flatnonzero(self.side[self.occasions[:-1]] > 0.0)
-        rows, occasions = _between(self.occasions, cases)
         people = np.searchsorted(cases, self.people)
-        groups = {name: (known, codes[cases]) for name, (known, codes) in self.groups.items()}
-        return replace(
-            self, design=self.design.take(rows), x=self.x[rows], taken=self.taken[rows],
-            occasions=occasions, people=people, alternative=self.alternative[rows],
-            source=self.source[rows], side=None, groups=groups,
-            respondent=None if self.respondent is None else self.respondent[cases],
-        )  # fmt: skip
+        return replace(self._of_occasions(cases, people), side=None)
 
     def place(self, attribute: Any, argument: str) -> int:
         """The column of an attribute."""
         names: list[str] = self.names.tolist()
         return names.index(as_choice(attribute, argument, names))
 
+    @property
+    def named(self) -> str | None:
+        """The column that names the alternatives."""
+        return None if self.alternatives is None else self.alternatives.columns[0]
+
     def labels(self, column: Any, argument: str = "by") -> tuple[Levels, IntArray]:
-        """The levels of a column and each row's: alternatives, of the formula, or of `groups`."""
-        named = () if self.alternatives is None else self.alternatives.columns
-        columns = self.design.columns
-        name = as_choice(column, argument, [*named, *columns.names.tolist(), *self.groups])
-        if self.alternatives is not None and (name,) == named:
+        """The levels of a column and each row's: alternatives, of the formula, or of `groups`.
+
+        Without a column all rows have the level "all".
+        """
+        if column is None:
+            return Levels(("",), np.array([["all"]])), np.zeros(self.num_rows, dtype=np.int64)
+        names = [*([self.named] if self.named else []), *self.design.columns.names.tolist()]
+        name, columns = as_choice(column, argument, [*names, *self.groups]), self.design.columns
+        if self.alternatives is not None and name == self.named:
             return self.alternatives, self.alternative
         if name in self.groups:
             levels, codes = self.groups[name]
@@ -393,7 +389,7 @@ def choices_of(
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
         weighted_by=weights, is_attribute=is_attribute, none=None if none is None else str(none),
         groups=_groups(columns, parsed, arranged),
-        respondent=_respondent(columns, arranged),
+        cluster=_clusters(columns, arranged),
     )  # fmt: skip
     if worst is not None:
         side = np.where(columns[worst].values == _WORST, -1.0, 1.0)[data.source]
@@ -428,9 +424,9 @@ def rows_like(
         Which person of `data` each is, -1 for one who is not among them.
     """
     columns = dict(exact_columns(table, "new"))
-    if data.none is not None and data.alternatives is not None:
-        parsed = parse(str(data.design.formula))
-        columns = _with_none(columns, parsed, data.alternatives.columns[0], data.none)
+    parsed = parse(str(data.design.formula))
+    if data.none is not None:
+        columns = _with_none(columns, parsed, data.named, data.none)
     num_rows = len(next(iter(columns.values())).values)
     if new_people and data.person is not None:
         nobody = np.full(num_rows, "\0")
@@ -451,10 +447,11 @@ def rows_like(
             f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
             " of a person for one)"
         )
-    named = None if data.alternatives is None else data.alternatives.columns[0]
-    arranged = _arranged(columns, design, occasion, named if named in columns else None)
-    groups = _groups(columns, parse(str(data.design.formula)), arranged)
-    rows = data.made_of(**arranged, side=None, groups=groups, respondent=None)
+    arranged = _arranged(columns, design, occasion, data.named if data.named in columns else None)
+    groups = _groups(columns, parsed, arranged)
+    rows = data.made_of(
+        **arranged, side=None, groups=groups, cluster=np.arange(len(arranged["occasions"]) - 1)
+    )
     terms = _people(arranged["design"])
     if asks or occasion:
         _refuse_twice(rows, columns)
@@ -465,7 +462,7 @@ def rows_like(
 
 def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
     """Refuse alternatives whose constants, or coefficients, the data say nothing about."""
-    name = "" if data.alternatives is None else data.alternatives.columns[0]
+    name = data.named or ""
     if name not in columns or name not in data.design.columns.names:
         return
     labels = labels_of(columns[name].values, name)
@@ -579,11 +576,13 @@ def _groups(
     return out
 
 
-def _respondent(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray | None:
-    """The respondent of each occasion, where the first of several columns identifies them."""
-    if len(arranged["occasion_columns"]) < 2:
-        return None
-    name = arranged["occasion_columns"][0]
+def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray:
+    """Respondents of occasions: people, or the first of several columns that identify occasions."""
+    number, (name, *others) = len(arranged["occasions"]) - 1, arranged["occasion_columns"]
+    if arranged["person"] is not None:
+        return np.repeat(np.arange(len(arranged["people"]) - 1), np.diff(arranged["people"]))
+    if not others:
+        return np.arange(number)
     codes = Levels.of({name: table_column(columns, name, "occasion")})[1]
     return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 

@@ -5,8 +5,7 @@ shares in the columns of the table (Train 2009, "Discrete choice methods with si
 3.6), at the data's people by default. So an attribute may stand in several terms of the formula.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from pgmult.choice.people import (
 )
 from pgmult.core.arguments import as_choice, as_flag, as_mapping, as_seed, under_name
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import table_of
 from pgmult.formulas.language import names_in, parse
@@ -35,40 +33,31 @@ _SURE = 0.99
 _SAME = 1e-6  # relative error of derivatives
 
 
-def settings_of(data: ChoiceRows, at: Mapping[str, Any] | None) -> Iterator[tuple[Any, ChoiceRows]]:
-    """Data with columns set to values, for all combinations of these; as they are without any."""
+def settings_of(
+    data: ChoiceRows, at: Mapping[str, Any] | None
+) -> tuple[dict[str, Any], list[ChoiceRows]]:
+    """Columns that are set, with their values, and the data for each combination of these."""
     asked = {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
-    named = () if data.alternatives is None else data.alternatives.columns
-    known = [name for name in table_of(data.design) if name not in named]
-    for name in asked:
-        as_choice(name, "at", known)
-    for values in product(*asked.values()):
-        rows = data
-        for name, value in zip(asked, values, strict=True):
-            with under_name("at", of=f"column {name!r}"):
-                rows = with_column(rows, name, value)
-        yield values, rows
-
-
-def _axes(at: Mapping[str, Any] | None) -> dict[str, list[Any]]:
-    """Axes of settings, with their labels."""
-    return {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
+    settings = [data]
+    for name, values in asked.items():
+        as_choice(name, "at", [column for column in table_of(data.design) if column != data.named])
+        with under_name("at", of=f"column {name!r}"):
+            settings = [with_column(rows, name, value) for rows in settings for value in values]
+    return asked, settings
 
 
 def _stands_with(data: ChoiceRows, column: str) -> bool:
     """Whether a column has a coefficient for each alternative."""
-    named = set() if data.alternatives is None else set(data.alternatives.columns)
     terms = parse(str(data.design.formula)).terms
     names = [{name for node in term for name in names_in(node)} for term in terms]
-    return any({column, *named} <= each for each in names if named)
+    return any({column, data.named} <= each for each in names)
 
 
 def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, FloatArray]:
     """What attributes add to utilities: derivatives, or differences from the first label."""
     out, blank = {}, np.zeros((data.num_rows, len(data.names) + 1))
-    named = () if data.alternatives is None else data.alternatives.columns
     for name, levels in attributes_of(data).items():
-        if name == per or (name in named and by_alternative):
+        if name == per or (name == data.named and by_alternative):
             continue
         if not levels:
             out[name] = slopes_in(data, name)[0]
@@ -124,12 +113,11 @@ def worth(
     if len(attributes) < 2:
         raise ValueError(f"the formula must have another attribute than {per}, got none")
     by_alternative = _stands_with(data, per)
-    if by is None and by_alternative and data.alternatives is not None:
-        by = data.alternatives.columns[0]
-    levels, codes = (Levels(("",), np.array([["all"]])), None) if by is None else data.labels(by)
-    group = np.zeros(data.num_rows, dtype=np.int64) if codes is None else codes
+    by = data.named if by is None and by_alternative else by
+    levels, group = data.labels(by)
     draws, names, price_of = [], list[str](), np.empty(0)
-    for _, rows in settings_of(data, at):
+    asked, settings = settings_of(data, at)
+    for rows in settings:
         changes = _changes(rows, per, by_alternative)
         names, price = list(changes), slopes_in(rows, per)[0]
         stacked = np.stack([price, *changes.values()], axis=1)
@@ -158,7 +146,7 @@ def worth(
             f" People {likely} {per} on average, or {other} it with probability"
             f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
         )
-    axes = _axes(at) | ({} if by is None else {by: levels.names}) | {"attribute": names}
+    axes = asked | ({} if by is None else {by: levels.names}) | {"attribute": names}
     sign = 1.0 if negative < 0.5 else -1.0
     size = (len(price_of), *map(len, axes.values()))
     return Estimand(
@@ -198,9 +186,8 @@ def _ratios(
     )
     weight = np.asarray(np.bincount(which.reshape(-1), weight), dtype=np.float64)
     changes = changes[first]
-    group, random, fixed = group[first], data.random, data.fixed
+    group, random, fixed, prices = group[first], data.random, data.fixed, changes[:, 0]
     mean, cov, coefficients = thinned(run, max_draws, "mean", "cov", "coefficients")
-    prices = changes[:, 0]
     by_group = np.zeros((num_groups, size, changes.shape[2]))
     np.add.at(by_group, group, weight[:, None, None] * changes)
     by_group /= np.maximum(np.bincount(group, weight, num_groups), 1e-300)[:, None, None]
@@ -210,22 +197,15 @@ def _ratios(
     times = 1 if not differs else max(1, _POINTS // len(group))
     row, rng = np.repeat(np.arange(len(group)), times), np.random.default_rng(0)
     points = 1 << int(np.ceil(np.log2(len(row))))
-    out, price_of = np.empty((len(mean), num_groups, size - 1)), np.empty(len(mean))
+    average = np.column_stack([population(run, max_draws)[0], np.ones(len(mean))])
+    averages = np.einsum("gjk,sk->sgj", by_group, average)
+    price_of = averages[:, :, 0] @ np.bincount(group, weight, num_groups)
+    if not differs:
+        return averages[:, :, 1:] / averages[:, :, :1], price_of
+    out = np.empty((len(mean), num_groups, size - 1))
     for s in range(len(mean)):
-        average = np.append(np.zeros(len(data.names)), 1.0)
-        centre, root = mean[s], np.linalg.cholesky(cov[s])
-        with np.errstate(over="ignore"):
-            of_exp = data.signs * np.exp(
-                np.where(data.signs != 0, centre + 0.5 * cov[s].diagonal(), 0)
-            )
-        average[random], average[fixed] = np.where(data.signs != 0, of_exp, centre), coefficients[s]
-        averages = by_group @ average
-        price_of[s] = np.bincount(group, weight, num_groups) @ averages[:, 0]
-        if not differs:
-            out[s] = averages[:, 1:] / averages[:, :1]
-            continue
         z = normal_points(points, len(random), rng)
-        coef = data.coefficients_of(centre + z @ root.T)
+        coef = data.coefficients_of(mean[s] + z @ np.linalg.cholesky(cov[s]).T)
         coef = np.resize(coef, (len(row), len(random)))
         u = np.einsum("rjk,rk->rj", changes[row][:, :, random], coef)
         u += (changes[:, :, fixed] @ coefficients[s] + changes[:, :, -1])[row]
@@ -289,7 +269,8 @@ def elasticities(
     as_choice(column, "column", list(table_of(data.design)))
     levels, of_row = data.labels(by)
     within, number, draws = column in attributes_of(data), len(levels), []
-    for _, rows in settings_of(data, at):
+    asked, settings = settings_of(data, at)
+    for rows in settings:
         slopes, cells = slopes_in(rows, column)
         slopes *= cells[:, None]
         out = []
@@ -302,7 +283,7 @@ def elasticities(
             change = np.diag(rows.totals @ pulls) - (rows.totals[:, None] * shares).T @ pulls
             out.append((change if within else change.sum(axis=1, keepdims=True)) / total[:, None])
         draws.append(np.stack(out))
-    axes = _axes(at) | {by: levels.names} | ({"changed": levels.names} if within else {})
+    axes = asked | {by: levels.names} | ({"changed": levels.names} if within else {})
     return Estimand(
         np.reshape(np.stack(draws, axis=1), (-1, *map(len, axes.values()))), tuple(axes), axes,
         caption=f"Elasticities of shares in {column}.", probability=probability,
@@ -362,23 +343,21 @@ def surplus(
         as_choice(per, "per", [name for name, levels in attributes_of(data).items() if not levels])
     values, names = [], list[str]()
     for rows, which in ((data, None), (later, codes)):
-        levels, group = (None, None) if by is None else rows.labels(by)
-        labels = ["all"] if levels is None else levels.names.tolist()
+        levels, group = rows.labels(by)
+        labels = levels.names.tolist()
         if names and labels != names:
             raise ValueError(f"by must have the same labels in both tables, got {names}, {labels}")
         names = labels
         slopes = None if per is None else slopes_in(rows, per)[0]
         if slopes is not None:
             _check_money(rows, slopes, str(per))
-        first = rows.occasions[:-1]
-        code = np.zeros(rows.num_occasions, dtype=np.int64) if group is None else group[first]
-        draws = []
+        first, draws = rows.occasions[:-1], []
         for draw in people_draws(run, rows, max_draws, which, seed):
             worth_of = np.logaddexp.reduceat(draw.utilities, first)
             if slopes is not None:
                 worth_of /= -draw.linear(slopes[:, :-1], slopes[:, -1])[first]
             weight = rows.totals * worth_of.mean(axis=1)
-            draws.append(np.bincount(code, weight) / np.bincount(code, rows.totals))
+            draws.append(np.bincount(group[first], weight) / np.bincount(group[first], rows.totals))
         values.append(np.stack(draws))
     axes: dict[str, list[str]] = {by or "choices": names}
     what = "expected utility" if per is None else f"consumer surplus in units of {per}"
@@ -439,8 +418,7 @@ def diversion(
         If there is no such column or label.
     """
     data = data_of_run(run).of_best
-    if by is None and data.alternatives is not None:
-        by = data.alternatives.columns[0]
+    by = by or data.named or ""
     levels, of_row = data.labels(by)
     size, case, out = len(levels), data.occasion_of_row, []
     weight = data.totals / data.totals.sum()
@@ -459,12 +437,12 @@ def diversion(
         after = shares + flows[:, place]
         after[:, place] = 0.0
         market = np.stack([shares, after, after - shares], axis=1)
-        axes = {"market": ["with", "without", "change"], str(by): levels.names.tolist()}
+        axes = {"market": ["with", "without", "change"], by: levels.names.tolist()}
         return Estimand(
             market, tuple(axes), axes, probability=probability,
             caption=f"Shares of {by} with and without {without}.",
         )  # fmt: skip
-    axes = {"removed": levels.names.tolist(), str(by): levels.names.tolist()}
+    axes = {"removed": levels.names.tolist(), by: levels.names.tolist()}
     return Estimand(
         flows / np.maximum(shares, 1e-300)[:, :, None], tuple(axes), axes, probability=probability,
         caption=f"Diversion: share of an alternative's choices that go to each other {by}.",

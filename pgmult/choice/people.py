@@ -8,6 +8,7 @@ population, by a Sobol sequence with a shift of its own in each draw (Cranley an
 error is a tenth of the posterior standard deviation or less.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,14 +44,12 @@ def thinned(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:
     return [np.concatenate(list(run.thinned(name, most))) for name in names]
 
 
-def population(run: Posterior) -> tuple[FloatArray, FloatArray]:
+def population(run: Posterior, max_draws: int = sys.maxsize) -> tuple[FloatArray, FloatArray]:
     """Means and standard deviations of people's coefficients, ``(num_draws, num_columns)``."""
-    data = data_of_run(run)
-    mean = np.zeros((len(run.stack("mean")), len(data.names)))
-    sd = np.zeros_like(mean)
-    mean[:, data.fixed] = run.stack("coefficients")
-    centre, var = run.stack("mean"), np.diagonal(run.stack("cov"), axis1=1, axis2=2)
-    signed = data.signs != 0.0
+    data, signed = data_of_run(run), data_of_run(run).signs != 0.0
+    centre, cov, fixed = thinned(run, max_draws, "mean", "cov", "coefficients")
+    mean, sd = np.zeros((2, len(centre), len(data.names)))
+    mean[:, data.fixed], var = fixed, np.diagonal(cov, axis1=1, axis2=2)
     with np.errstate(over="ignore"):
         of_exp = np.exp(np.where(signed, centre + 0.5 * var, 0.0))
         mean[:, data.random] = np.where(signed, data.signs * of_exp, centre)

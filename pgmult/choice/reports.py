@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -122,14 +123,8 @@ def _economics(run: Posterior) -> list[Section]:
     if price is None:
         return []
     if len(attributes) > 1:
-        values = worth(run, price)
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
-        table = values.table()
-        figure = values.points()
-        drawn = len(values.axes) == 1  # a row of the figure for each of the table
-        if drawn:
-            figure = replace(figure, cells=[part for part in table.parts[1:] if part.head])
-        sections.append(Section("Worth", note, table=table, figures=[figure], is_drawn=drawn))
+        sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
         name = data.alternatives.columns[0]
         changes = elasticities(run, price, by=name, max_draws=_FEW_DRAWS)
@@ -141,14 +136,23 @@ def _economics(run: Posterior) -> list[Section]:
 def _shares(run: Posterior, name: str) -> Section:
     """Shares of alternatives by the model, and those taken."""
     data = data_of_run(run).of_best
-    shares = predict(run, by=name)
-    table = shares.table()
     taken = np.bincount(data.alternative, data.taken) / data.taken.sum()
     column = Column("taken", taken.tolist(), "taken", number(3))
-    figure = replace(shares.points(), cells=[*(c for c in table.parts[1:] if c.head), column])
+    note = "In the occasions of the data."
+    return _beside(predict(run, by=name), "Shares of alternatives", note, column, shown=10)
+
+
+def _beside(
+    answer: Estimand, title: str, note: str, *more: Column, shown: int | None = None, **options: Any
+) -> Section:  # fmt: skip
+    """Draw the rows of a table beside its numbers, if each is one row of the figure."""
+    table, drawn = answer.table(), len(answer.axes) == 1
+    figure, parts = replace(answer.points(), **options), [*table.parts, *more]
+    if drawn:
+        figure = replace(figure, cells=[part for part in parts[1:] if part.head])
     return Section(
-        "Shares of alternatives", "In the occasions of the data.", figures=[figure], is_drawn=True,
-        table=Table(table.caption, [*table.parts, column]), shown=10,
+        title, note, table=Table(table.caption, parts), figures=[figure], is_drawn=drawn,
+        shown=shown,
     )  # fmt: skip
 
 
@@ -186,11 +190,5 @@ def _together(run: Posterior) -> Section:
         {"tastes for": [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]},
         caption=pairwise.caption, probability=pairwise.probability, is_difference=True,
     )  # fmt: skip
-    table = pairs.table()
-    cells = [column for column in table.parts[1:] if column.head]
-    figure = replace(pairs.points(), span=(-1.0, 1.0), cells=cells)
-    return Section(
-        "Tastes that go together",
-        "Who wants more of the one also wants more of the other where it is above 0.",
-        table=table, figures=[figure], is_drawn=True, shown=8,
-    )  # fmt: skip
+    note = "Who wants more of the one also wants more of the other where it is above 0."
+    return _beside(pairs, "Tastes that go together", note, shown=8, span=(-1.0, 1.0))
