@@ -567,7 +567,7 @@ ARGUMENTS = {
     ),
     "sequences.check": lambda: dict(run=sequence_states()),
     "sequences.effects": lambda: dict(run=sequence_states(), column="step", values=[0, 1]),
-    "sequences.report": lambda: dict(run=sequence_states(), title="t"),
+    "sequences.report": lambda: dict(run=sequence_states(), title="t", comparison=False),
     "sequences.SequenceForecaster": lambda: dict(n_components=1),
     "sequences.SequenceForecaster.fit": lambda: dict(X=["ABBA", "BAB"]),
     # fields
