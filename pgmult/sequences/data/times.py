@@ -16,6 +16,7 @@ import datetime
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,9 +71,23 @@ class Clock(NamedTuple):
             row = next((i for i, x in enumerate(cells) if not _is_whole(x)), 0)
             raise ValueError(
                 f"column {name!r} must be whole numbers or dates, of steps, got {cells[row]!r} at"
-                f" row {row} (dates: 1999-12-31, 2020Q1, 2020-W05, Jan 2020, 2019/20)"
+                f" row {row} ({_how_to_write(cells[row])})"
             )
         return (numbers - self.origin) // self.every
+
+
+def _is_date(cell: Any) -> bool:
+    """Whether a text is a date by itself; numbers are not."""
+    with suppress(ValueError):
+        return isinstance(cell, str) and not np.isnat(np.datetime64(cell))
+    return False
+
+
+def _how_to_write(cell: Any) -> str:
+    """A hint on how dates are written, for a cell that is none."""
+    if re.match(r"\s*\d{1,2}:\d{2}", str(cell)):
+        return "a time of day needs its date, as in 2024-03-01 08:15"
+    return "dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020 or 2019/20"
 
 
 def _is_whole(cell: Any) -> bool:
@@ -107,10 +122,10 @@ def clock_of(
             numbers = _whole_numbers(times)
             return Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
         kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
+        row = next((i for i, cell in enumerate(times.tolist()) if not _is_date(cell)), 0)
         raise ValueError(
             f"every must be left out where column {name!r} has no dates, got {every!r} and"
-            f" {kind} {str(times[0])!r} (dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020"
-            " or 2019/20, or are datetime64)"
+            f" {kind} {str(times[row])!r} at row {row} ({_how_to_write(times[row])})"
         )
     words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
     if every is None:

@@ -350,7 +350,7 @@ class TestSequences:
             capsys, *fit
         )
         table.write_text("day,state\n31/01/2024,ill\n01/02/2024,well\n")
-        assert "strings such as '31/01/2024' (dates are written 1999-12-31" in complaint(
+        assert "strings such as '31/01/2024' at row 0 (dates are written 1999-12-31" in complaint(
             capsys, *fit
         )
 

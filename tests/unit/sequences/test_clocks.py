@@ -161,3 +161,18 @@ def test_gaps_and_jitter_do_not_hide_the_second_hour():
     second, unsure = shown_twice(seconds[kept], np.zeros(len(kept), dtype=np.int64), hour)
     assert not unsure.any()
     assert second.tolist() == ((hour == 0) & (kept >= 84)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("times", "every", "message"),
+    [
+        (["08:15", "08:20"], None, "'08:15' at row 0 .a time of day needs its date"),
+        (["08:15", "08:20"], "5min", "'08:15' at row 0 .a time of day needs its date"),
+        (["Mon", "Tue"], "day", "'Mon' at row 0 .dates are written"),
+        (["2020-01-06", "2020-01-07", "tomorrow"], "day", "'tomorrow' at row 2 .dates are written"),
+    ],
+)
+def test_times_that_are_no_dates_are_named(times, every, message):
+    table = {"t": times, "s": ["a", "b", "a"][: len(times)]}
+    with pytest.raises(ValueError, match=message):
+        pgmult.read(table).sequences("s", time="t", every=every)
