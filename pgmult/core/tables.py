@@ -271,8 +271,9 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
 
 
 def _dtype_of(column: Any) -> Any:
-    """The type of a column, or its array's type where that is a categorical of pandas."""
-    return getattr(column, "dtype", None)
+    """The type of a column, which in a data frame may be wrapped."""
+    native = column.to_native() if hasattr(column, "to_native") else column
+    return getattr(native, "dtype", None)
 
 
 def _of_series(

@@ -144,7 +144,7 @@ class Fixed(Checked):
     scale : float or array, ``(size,)``
     """
 
-    size: int
+    size: Annotated[int, whole(0)]
     scale: Scales = 2.5
 
     num_sds: ClassVar[int] = 0
@@ -169,7 +169,7 @@ class Fixed(Checked):
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
-        return -2.0 * self.size * float(np.mean(np.log(self.scale)))
+        return -2.0 * self.size * float(np.mean(np.log(self.scale))) if self.size else 0.0
 
     def scaled_by(self, which: int) -> slice:
         """No weights: no standard deviation is learned."""

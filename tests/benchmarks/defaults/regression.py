@@ -101,7 +101,8 @@ ARMS = Question("comparisons", ("arm",))
 def ordered(rng):
     """300 answers on a scale of four, by proportional odds."""
     x, arm = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], 300), rng.integers(2, size=300)
-    slope, shift, cuts = rng.normal(0, 0.8), rng.normal(0, 0.6), np.sort(rng.normal(0, 1.2, 3))
+    slope, shift, gaps = rng.normal(0, 0.8), rng.normal(0, 0.6), rng.uniform(0.4, 1.5, 2)
+    cuts = rng.normal(0, 0.7) + np.array([-gaps[0], 0.0, gaps[1]])
 
     def probs(x=x, arm=arm):
         scores = (slope * x + shift * arm)[:, None] - cuts
@@ -109,7 +110,9 @@ def ordered(rng):
         above[:, 0] = 1.0
         return above[:, :-1] - above[:, 1:]
 
-    answer = [str(rng.choice(ANSWERS, p=p)) for p in probs()]
+    answer = []
+    while len(set(answer)) < len(ANSWERS):
+        answer = [str(rng.choice(ANSWERS, p=p)) for p in probs()]
     table = {"answer": answer, "x": x.tolist(), "arm": ["ab"[a] for a in arm]}
     return {"answers.csv": table}, shown(VALUES, ARMS, probs, "b less a", ANSWERS, 300)
 

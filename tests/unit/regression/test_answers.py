@@ -308,3 +308,34 @@ def test_rows_that_scatter_are_scored_and_compared_as_rows():
     assert "scatter of rows" in run.check().statistics
     held_out = run.compare(held_out=table)
     assert held_out.levels[0] == pytest.approx(score.fitted.mean())
+
+
+@pytest.mark.parametrize(
+    ("formula", "specific"), [("y ~ 1", ()), ("y ~ (1 | g)", ()), ("y ~ x + (1 | g)", ("x",))]
+)
+def test_ordered_categories_may_share_no_coefficient(formula, specific):
+    """The order is that of a data frame's categories."""
+    pandas = pytest.importorskip("pandas")
+    labels = pandas.Categorical(list("baccab") * 20, categories=["b", "a", "c"], ordered=True)
+    x, g = np.linspace(-1.0, 1.0, 120), list("pqrs") * 30
+    rows = pgmult.read(pandas.DataFrame({"y": labels, "x": x, "g": g})).rows(formula)
+    assert rows.is_ordered
+    model = AdditiveRegression(method="approximate", specific=specific)
+    run = pgmult.sample(model, rows, draws=20, tune=0, chains=1, random_seed=0, progressbar=False)
+    shares = run.predict()
+    assert list(shares.labels["category"]) == ["b", "a", "c"]
+    np.testing.assert_allclose(shares.mean.mean(axis=0), 1.0 / 3.0, atol=0.15)
+    assert not any("odds" in name for name in run.check().statistics)
+
+
+def test_categories_that_a_value_lacks_are_compared_all_the_same():
+    answers, x = list("123") * 20 + list("345") * 20, ["no"] * 60 + ["yes"] * 60
+    rows = pgmult.read({"y": answers, "x": x}).rows("y ~ x", ordered=list("12345"))
+    run = pgmult.sample(
+        AdditiveRegression(method="approximate"), rows, draws=50, tune=0, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+    gaps = run.comparisons("x")
+    assert list(gaps.labels["category"]) == list("12345")
+    np.testing.assert_allclose(gaps.draws.sum(axis=-1), 0.0, atol=1e-12)
+    assert (np.sign(gaps.mean[0, [0, 1, 3, 4]]) == [-1, -1, 1, 1]).all()
