@@ -107,13 +107,13 @@ def _job(options: argparse.Namespace) -> Job:
     data, guess, zeros, totals = read_field(
         table, inputs=options.inputs, category=options.category, count=options.count,
         wide=options.wide, new_inputs=new,
-        places={name: known.at for name, known in places.items()},
+        places={name: located.at for name, located in places.items()},
         absent=options.absent.replace("-", " ") if options.absent else None,
     )  # fmt: skip
     held_out = None
     if options.hold_out is not None:
         data, held_out = _hide(data, options.hold_out, options.seed)
-    states = [name for name, known in places.items() if known.at == us_states()]
+    states = [name for name, located in places.items() if located.at == us_states()]
     lengths = dict.fromkeys(states, _STATES_REACH) | lengths
     covariance, words = _covariance(data, options.inputs, places, lengths)
     model = MultinomialGP(
@@ -124,8 +124,8 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {
-            name: {place: np.atleast_1d(at).tolist() for place, at in known.at.items()}
-            for name, known in places.items()
+            name: {place: np.atleast_1d(at).tolist() for place, at in located.at.items()}
+            for name, located in places.items()
         },
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
@@ -172,9 +172,9 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     return first.ask("compare", second.posterior, held_out=hidden if same else None, names=names)
 
 
-def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
-    found = {}
-    for text in given:
+def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
+    numbers = {}
+    for text in texts:
         name, mark, value = text.rpartition("=")
         try:
             number = float(value)
@@ -182,47 +182,47 @@ def _pairs(given: Sequence[str], option: str) -> dict[str, float]:
             number = 0.0
         if not mark or not number > 0.0:
             raise ValueError(f"{option} must be COLUMN=X with X above 0, got {text!r}")
-        found[name] = number
-    return found
+        numbers[name] = number
+    return numbers
 
 
 def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, Any]:
     """Read the `pgmult.fields.places.Places` of each column of names."""
-    given, inputs = options.places, options.inputs
+    inputs = options.inputs
     named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
-    told = {text.rpartition("=")[0] for text in given}
+    located = {text.rpartition("=")[0] for text in options.places}
     for name in named:
-        _refuse_other_dates(name, table[name].tolist(), told)
-    found: dict[str, Any] = {}
-    for text in given:
+        _refuse_other_dates(name, table[name].tolist(), located)
+    places: dict[str, Any] = {}
+    for text in options.places:
         column, mark, where = text.rpartition("=")
         if not mark:
             if len(named) != 1:
-                there = ", ".join(named) or "none"
+                listed = ", ".join(named) or "none"
                 raise ValueError(
                     f"--places {where} must say of which column, --places COLUMN={where}: columns"
-                    f" of names among the inputs are {there}"
+                    f" of names among the inputs are {listed}"
                 )
             column = named[0]
         if column not in inputs:
             raise ValueError(f"--places must be of one of the inputs, got {column!r}")
-        found[column] = _known_places(where, column, options)
-    if missing := [name for name in named if name not in found]:
+        places[column] = _known_places(where, column, options)
+    if missing := [name for name in named if name not in places]:
         raise ValueError(
             f"the input {missing[0]!r} has names: if they are places, say where they are with"
             f" --places {missing[0]}=us-states or --places {missing[0]}=TABLE; a factor such as a"
             f" treatment takes a regression (pgmult regression fit {options.table} with"
             f" {missing[0]} in the formula), or a field for each of its values"
         )
-    return found
+    return places
 
 
-def _refuse_other_dates(name: str, cells: Sequence[str], told: Collection[str]) -> None:
+def _refuse_other_dates(name: str, cells: Sequence[str], located: Collection[str]) -> None:
     """Refuse a column that would be numbers or dates, were they all written as such."""
     from pgmult.datasets.columns import is_number_or_date
 
     odd = [cell for cell in cells if not cell[:1].isdigit()]
-    if name in told or 2 * len(odd) > len(cells):
+    if name in located or 2 * len(odd) > len(cells):
         return  # names of places
     row, cell = next(
         ((row, cell) for row, cell in enumerate(cells, 1) if not is_number_or_date(cell)),
@@ -264,9 +264,9 @@ def _tiles() -> dict[str, str]:
     """Names of states to their postal codes."""
     from pgmult.datasets.states import us_states
 
-    known = us_states()
-    codes = {at: name for name, at in known.items() if len(name) == 2}
-    return {name: codes[at] for name, at in known.items()}
+    states = us_states()
+    codes = {at: name for name, at in states.items() if len(name) == 2}
+    return {name: codes[at] for name, at in states.items()}
 
 
 def _merged(table: Any, category: str, count: str | None, most: int) -> Any:
@@ -289,11 +289,11 @@ def _merged(table: Any, category: str, count: str | None, most: int) -> Any:
     return replace(table, cells=ChainMap({category: merged}, table.cells))
 
 
-def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
+def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
     """The data without the counts at some inputs, and those counts."""
     import numpy as np
 
-    column, mark, value = given.rpartition("=")
+    column, mark, value = which.rpartition("=")
     full = data.totals > 0
     if mark:
         if column not in data.columns or data.columns[column].dtype.kind not in "ifM":
@@ -309,7 +309,7 @@ def _hide(data: Any, given: str, seed: int) -> tuple[Any, Any]:
     hidden &= full
     if not hidden.any() or hidden[full].all():
         raise ValueError(
-            f"--hold-out {given} must hide some of the {data.num_rows} inputs and leave some, it"
+            f"--hold-out {which} must hide some of the {data.num_rows} inputs and leave some, it"
             f" hides {np.count_nonzero(hidden)}"
         )
     counts = np.where(hidden[:, None], data.counts, 0)
@@ -341,20 +341,20 @@ def _covariance(
     for name in inputs:
         if degrees and name == degrees[1]:
             continue  # together with the latitude
-        own = degrees if name in degrees else [name]
+        together = degrees if name in degrees else [name]
         active = [
-            i for one in own for i, column in enumerate(names)
+            i for one in together for i, column in enumerate(names)
             if column == one or column.rpartition(" ")[0] == one
         ]  # fmt: skip
-        given = next((lengths[one] for one in own if one in lengths), None)
+        chosen = next((lengths[one] for one in together if one in lengths), None)
         if (degrees and name == degrees[0]) or (name in places and places[name].on_sphere):
-            length = given or spread_in_km(data.sites[:, active]) / 3.0 or 1.0
+            length = chosen or spread_in_km(data.sites[:, active]) / 3.0 or 1.0
             product *= GreatCircle(length, *active)
-            words.append(f"{' and '.join(own)} (exponential, about {length:,.0f} km)")
+            words.append(f"{' and '.join(together)} (exponential, about {length:,.0f} km)")
         else:
             spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
             smoothness = 0.5 if name in places else 1.5
-            length = given or spread / 3.0
+            length = chosen or spread / 3.0
             product *= Matern(smoothness, length_scale=length, active=active)
             years = " years" if data.columns[name].dtype.kind == "M" else ""
             words.append(f"{name} (Matern {smoothness:g}, about {length:.3g}{years})")

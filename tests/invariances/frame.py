@@ -321,8 +321,8 @@ def jobs():
     """All jobs, by command."""
     from invariances.jobs import choice, fields, regression, sequences, topics
 
-    found = [module.JOBS for module in (topics, fields, sequences, regression, choice)]
-    return [job for several in found for job in several]
+    modules = (topics, fields, sequences, regression, choice)
+    return [job for module in modules for job in module.JOBS]
 
 
 def cells(relation):
@@ -332,37 +332,55 @@ def cells(relation):
 
 def lacking(command):
     """(relation, verb) without a cell in any job of a command and without a reason."""
-    own = [job for job in jobs() if job.name == command]
-    return [
-        (relation, verb)
+    return [key for key, texts in _cells_of(command).items() if not texts]
+
+
+def _cells_of(command):
+    """What holds each (relation, verb) of a command, a text for each job that has something."""
+    of_command = [job for job in jobs() if job.name == command]
+    return {
+        (relation, verb): [text for job in of_command if (text := job.cell(relation, verb))]
         for relation in RELATIONS
         for verb in verbs_of(command)
-        if not any(job.cell(relation, verb) for job in own)
-    ]
+    }
 
 
 def matrix():
     """The matrix as Markdown: a table of verbs by relations for each command."""
-    lines = []
-    for command in dict.fromkeys(job.name for job in jobs()):
-        own, reasons = [job for job in jobs() if job.name == command], []
-        lines += ["", f"**{command}**", "", "| | " + " | ".join(RELATIONS) + " |"]
-        lines += ["|" + "---|" * (len(RELATIONS) + 1)]
-        for verb in verbs_of(command):
-            row = []
-            for relation in RELATIONS:
-                cells = [c for c in (job.cell(relation, verb) for job in own) if c]
-                tests = [c for c in cells if not c.startswith("(")]
-                reasons += [c.strip("()") for c in cells if c.startswith("(") and not tests]
-                marks = sum(c.count(";") + 1 for c in tests)
-                numbers = list(dict.fromkeys(reasons))
-                row += [
-                    str(marks) if tests
-                    else chr(97 + numbers.index(cells[0].strip("()"))) if cells else "lacks"
-                ]  # fmt: skip
-            lines.append(f"| {verb} | " + " | ".join(row) + " |")
-        lines += ["", *(f"({chr(97 + i)}) {why}." for i, why in enumerate(dict.fromkeys(reasons)))]
-    return "\n".join(lines)
+    commands = dict.fromkeys(job.name for job in jobs())
+    return "\n".join(line for command in commands for line in _table(command))
+
+
+def _table(command):
+    """Lines of a command's table: numbers of cells that run, letters of reasons, and sums."""
+    reasons, sums = [], {"run": 0, "have a reason": 0, "lack": 0}
+    verbs = verbs_of(command)
+    marks = {verb: [] for verb in verbs}
+    for (_, verb), texts in _cells_of(command).items():
+        tests = [text for text in texts if not text.startswith("(")]
+        if tests:
+            sums["run"] += 1
+            marks[verb].append(str(sum(text.count(";") + 1 for text in tests)))
+        elif texts:
+            sums["have a reason"] += 1
+            if texts[0] not in reasons:
+                reasons.append(texts[0])
+            marks[verb].append(_letter(reasons.index(texts[0])))
+        else:
+            sums["lack"] += 1
+            marks[verb].append("lacks")
+    of_all = ", ".join(f"{number} {what}" for what, number in sums.items())
+    return [
+        "", f"**{command}**: of {sum(sums.values())} cells {of_all}.", "",
+        "| | " + " | ".join(RELATIONS) + " |", "|" + "---|" * (len(RELATIONS) + 1),
+        *(f"| {verb} | " + " | ".join(marks[verb]) + " |" for verb in verbs), "",
+        *(f"* ({_letter(i)}) {text[1:-1]}" for i, text in enumerate(reasons)),
+    ]  # fmt: skip
+
+
+def _letter(number):
+    """a to z, then aa, ab and so on."""
+    return (_letter(number // 26 - 1) if number >= 26 else "") + chr(97 + number % 26)
 
 
 if __name__ == "__main__":

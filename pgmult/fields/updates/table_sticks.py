@@ -131,7 +131,7 @@ def collapse_rotated(
 def draw_level(
     rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """TableDraw the coefficients and u given psi."""
+    """Draw the coefficients and u given psi."""
     collapsed = collapse(sticks, x, psi)
     law, root = collapsed.law, np.linalg.cholesky(collapsed.precision)
     shift = collapsed.shift + np.linalg.solve(root.T, rng.standard_normal(collapsed.shift.shape))
@@ -146,7 +146,7 @@ def draw_level(
 def draw_cells(
     rng: np.random.Generator, sticks: TableSticks, level: FloatArray, var: float
 ) -> FloatArray:
-    """TableDraw psi given u and the counts."""
+    """Draw psi given u and the counts."""
     out = np.empty_like(level)
     _over_rows(draw_rows, sticks, level, var, _by_rows(out), key=(new_key(rng),))
     return out

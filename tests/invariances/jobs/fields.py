@@ -106,7 +106,10 @@ QUESTIONS = (
     Question("predict", ("later.csv",)),
     Question("effects", ("year",)),
     Question("export"),
+    Question("check"),
 )
+PRINTED = "a printed score of the probabilities that predict and export are held to"
+OUTSIDE = "tests/statistical/fields/test_outside.py"
 
 SHARES = Job(
     "fields",
@@ -114,13 +117,13 @@ SHARES = Job(
     ("--inputs", "year", "place", "--places", "us-states", "--category", "name", "--count", "n"),
     QUESTIONS,
     (
-        longer(verbs=("predict", "effects")),
+        longer(),
         other_seed(),
-        reversed_rows(verbs=("predict", "effects")),
+        reversed_rows(verbs=("predict", "effects", "check")),
         shuffled_columns(tolerance=0.0),
-        renamed("name", NAMES, verbs=("predict", "effects")),
-        Variation("units", "years from 0 on", **shift(-2000), verbs=("effects",)),
-        Variation("units", "years as months", **shift(0, 12), verbs=("effects",)),
+        renamed("name", NAMES, verbs=("predict", "effects", "check")),
+        Variation("units", "years from 0 on", **shift(-2000)),
+        Variation("units", "years as months", **shift(0, 12)),
         Variation(
             "aggregation", "two rows for each count",
             tables=lambda name, t: (
@@ -134,20 +137,27 @@ SHARES = Job(
         Variation("besides", "rows of totals", tables=with_totals, tolerance=0.0),
         Variation("files", "a column a category", tables=as_wide, fit=by_columns, tolerance=0.0),
         Variation("horizons", "more inputs asked", tables=with_more, verbs=("predict",)),
-        Variation("missing", "a year without counts", tables=unobserved, verbs=("predict",)),
+        Variation("missing", "a year without counts", tables=unobserved),
     ),
     tests={
         ("brute_force", "effects"): "tests/unit/fields/test_field_effects.py",
         ("brute_force", "predict"): "tests/unit/fields/test_separable.py",
         ("brute_force", "compare"): "tests/unit/fields/test_left_out.py",
+        **dict.fromkeys((("outside", verb) for verb in ("fit", "export", "predict")), OUTSIDE),
     },
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
         ("brute_force", "*"): "shows predictions, which have a cell",
-        ("power", "check"): "a table of how often defects are seen: tests/benchmarks/defaults",
+        ("power", "check"): "a table of how often defects are seen: tests/benchmarks/power.py",
         ("power", "*"): "says nothing of the fit",
-        ("missing", "export"): "a year without counts is a row more",
+        ("outside", "check"): "a table of how often defects are seen: tests/benchmarks/power.py",
+        ("outside", "*"): "its numbers are those of export, which has a cell",
+        **dict.fromkeys(
+            ((relation, "compare") for relation in
+             ("longer", "seeds", "order", "units", "aggregation", "besides", "missing")),
+            PRINTED,
+        ),
     },
 )  # fmt: skip
 

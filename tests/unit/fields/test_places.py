@@ -225,3 +225,29 @@ def test_nothing_is_far_where_a_part_is_remembered_everywhere():
         keep=["psi", "beta", "hyperparameters"],
     )  # fmt: skip
     run.predict([[1000.0]])
+
+
+def test_numbers_that_are_names_are_refused_unless_they_are_said_to_be_distances(capsys, tmp_path):
+    """Plots 1 to 6 are no line: neighbours in number need not be neighbours in space."""
+    rows = [
+        (year, plot, name, 5 + plot) for year in (1, 2, 3) for plot in range(1, 7) for name in "ab"
+    ]
+    counts = write(tmp_path / "counts.csv", "year,plot,name,n", rows)
+    asked = ["--count", "n", "--inputs", "year", "plot"]
+    code, _, said = fit(capsys, tmp_path, counts, None, *asked)
+    assert code
+    assert "the input 'plot' has numbers that look like names, such as 1" in said
+    assert "--places plot=TABLE" in said
+    assert "--length-scale plot=X" in said
+    assert not (tmp_path / "run").exists()
+    code, _, said = fit(capsys, tmp_path, counts, None, *asked, "--length-scale", "plot=2")
+    assert not code, said
+
+
+def test_numbers_that_are_names_are_places_where_a_table_locates_them(capsys, tmp_path):
+    rows = [(year, plot, name, 4) for year in (1, 2, 3) for plot in (1, 2, 10) for name in "ab"]
+    counts = write(tmp_path / "counts.csv", "year,plot,name,n", rows)
+    places = write(tmp_path / "plots.csv", "plot,x,y", [(1, 0, 0), (10, 5, 1), (2, 3, 3)])
+    asked = ["--count", "n", "--inputs", "year", "plot"]
+    code, _, said = fit(capsys, tmp_path, counts, f"plot={places}", *asked)
+    assert not code, said
