@@ -41,56 +41,32 @@ def predict_at(
         A joint draw, and means and variances; given these, sticks are independent.
     """
     wider = data.with_new_inputs(new_inputs)
-    mean = model.mean_at_sites(state.beta, wider)[wider.new_sites]
+    new, mean = wider.new_inputs, model.mean_at_sites(state.beta, wider)[wider.new_sites]
+    drawn = []
     if (sticks := model.table_sticks(data)) is not None:
-        draws = list(zip(sticks, state.on_tables(sticks), strict=True))
-        new = wider.new_inputs
-        values = [_draw(rng, *pair, new, mean[:, pair[0].columns]) for pair in draws]
+        draws = state.on_tables(sticks)
+        values = []
+        for group, draw in zip(sticks, draws, strict=True):  # jointly, given psi in all cells
+            law = group.law(draw.x)
+            away = law.draw_elsewhere(rng, new, law.rotate(draw.psi - group.mean(draw.beta)))
+            values.append(mean[:, group.columns] + away)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
-        moments = [
-            _moments(*pair, new, mean[:, pair[0].columns], _of(omega, pair[0].columns))
-            for pair in draws
-        ]
-        drawn = [FieldDraw(value, *both) for value, both in zip(values, moments, strict=True)]
+        for group, draw, value in zip(sticks, draws, values, strict=True):
+            its = mean[:, group.columns], _of(omega, group.columns)
+            drawn.append(FieldDraw(value, *_moments(group, draw, new, *its)))
     else:
-        drawn = _from_fields(rng, model, state, data.with_new_inputs(None), wider, mean)
+        data = data.with_new_inputs(None)
+        omega = model.augment(rng, state.psi[: data.num_sites], data)
+        fields = model.fields(np.log(state.hyperparameters), state.beta, data)
+        for its, field in zip(model.columns(data), fields, strict=True):
+            # from a stream of its own: the draw after this one is the same for any new inputs
+            stream = np.random.default_rng(new_key(rng))
+            drawn.append(field.condition(_of(omega, its)).draw(stream, new, mean[:, its]))
     return FieldDraw(*(np.concatenate(columns, axis=1) for columns in zip(*drawn, strict=True)))
 
 
 def _of(potential: DiagonalPotential, columns: slice) -> DiagonalPotential:
     return DiagonalPotential(potential.J[:, columns], potential.h[:, columns])
-
-
-def _from_fields(
-    rng: np.random.Generator,
-    model: MultinomialGP,
-    state: MultinomialGPState,
-    data: CountField,
-    wider: CountField,
-    mean: FloatArray,
-) -> list[FieldDraw]:
-    omega = model.augment(rng, state.psi[: data.num_sites], data)
-    fields = model.fields(np.log(state.hyperparameters), state.beta, data)
-    drawn = []
-    for columns, field in zip(model.columns(data), fields, strict=True):
-        # from a stream of its own: the draw after this one is the same for any new inputs
-        stream = np.random.default_rng(new_key(rng))
-        posterior = field.condition(_of(omega, columns))
-        drawn.append(posterior.draw(stream, wider.new_inputs, mean[:, columns]))
-    return drawn
-
-
-def _draw(
-    rng: np.random.Generator,
-    sticks: TableSticks,
-    draw: TableDraw,
-    new: FloatArray,
-    mean: FloatArray,
-) -> FloatArray:
-    """Draw psi at new inputs given psi in all cells, jointly, ``(num_new, num_sticks)``."""
-    law = sticks.law(draw.x)
-    rotated = law.rotate(draw.psi - sticks.mean(draw.beta))
-    return mean + law.draw_elsewhere(rng, new, rotated)
 
 
 def _moments(

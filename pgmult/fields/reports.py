@@ -99,7 +99,12 @@ def report(
     changes = _Changes.of(grid)
     sections = [] if changes is None else [changes.section()]
     sections += [*_figures(grid, true_probs), *_maps(grid, as_mapping(tiles, "tiles"))]
-    sections += [_leaders(grid), _ahead(grid)]
+    by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
+    new_rows = np.arange(data.num_rows, len(grid.x))[:_MOST_ROWS]
+    sections += [
+        _table(grid, f"The most probable categories{grid.end}", "place", by_name),
+        _table(grid, "At the new inputs", "input", new_rows, data.new_names),
+    ]
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         held = hidden if hidden is not None and hidden.any() else None
@@ -279,18 +284,6 @@ def _unseen(grid: Grid) -> list[str]:
 
 def _few(names: list[str], what: str) -> str:
     return ", ".join(names) if len(names) <= _FEW else f"{len(names)} {what}"
-
-
-def _leaders(grid: Grid) -> Section:
-    """Table of the most probable categories at the end of the axis."""
-    by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
-    return _table(grid, f"The most probable categories{grid.end}", "place", by_name)
-
-
-def _ahead(grid: Grid) -> Section:
-    """The new inputs."""
-    new = np.arange(grid.data.num_rows, len(grid.x))[:_MOST_ROWS]
-    return _table(grid, "At the new inputs", "input", new, grid.data.new_names)
 
 
 def _table(grid: Grid, title: str, what: str, rows: IntArray, names: Any = None) -> Section:

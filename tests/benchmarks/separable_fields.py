@@ -132,10 +132,10 @@ def _sweep_for(places, times, categories, seconds):
     reference = Reference(guess, Potential(sticks, x, level))
     draw = init(rng, sticks, reference)
     for _ in range(_SETTLING):
-        draw = sweep(rng, sticks, draw, reference)
+        draw, _ = sweep(rng, sticks, draw, reference)
     begun, number = time.process_time(), 0
     while not number or time.process_time() - begun < seconds:
-        draw, number = sweep(rng, sticks, draw, reference), number + 1
+        draw, number = sweep(rng, sticks, draw, reference)[0], number + 1
     return (time.process_time() - begun) / number
 
 

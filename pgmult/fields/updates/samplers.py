@@ -142,5 +142,5 @@ class TableSampler:
     def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
         """Sweep over all sticks."""
         moves = zip(self._sticks, state.on_tables(self._sticks), self.references, strict=True)
-        draws = [table_sticks.sweep(rng, *arguments) for arguments in moves]
+        draws = [table_sticks.sweep(rng, *arguments)[0] for arguments in moves]
         return MultinomialGPState.of_tables(self._sticks, draws, self._fixed)

@@ -310,13 +310,6 @@ def init(rng: np.random.Generator, sticks: TableSticks, reference: Reference) ->
     return TableDraw(x, beta, draw_cells(rng, sticks, level, var))
 
 
-def sweep(
-    rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
-) -> TableDraw:
-    """Make all steps of a sweep."""
-    return _swept(rng, sticks, draw, reference)[0]
-
-
 def pilot(sticks: TableSticks) -> Reference:
     """Find a reference by a short run, with the same random numbers each time."""
     taken, reaching, x = sticks.taken, sticks.reaching, sticks.start
@@ -329,7 +322,7 @@ def pilot(sticks: TableSticks) -> Reference:
         x, levels = _likely(sticks, reference.guess.mean, draw.psi), np.zeros_like(psi)
         draw = draw._replace(x=x)
         for _ in range(sweeps):
-            draw, level = _swept(rng, sticks, draw, reference)
+            draw, level = sweep(rng, sticks, draw, reference)
             levels += level
         reference = _reference(sticks, draw, level, levels / sweeps)
     return reference
@@ -383,10 +376,10 @@ def _with(x: FloatArray, chosen: BoolArray, values: FloatArray) -> FloatArray:
     return out
 
 
-def _swept(
+def sweep(
     rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> tuple[TableDraw, FloatArray]:
-    """Sweep; return the u that psi was drawn around as well."""
+    """Make all steps of a sweep; return the u that psi was drawn around as well."""
     x, variances = draw.x, ~sticks.of_scales
     free = variances & ~sticks.of_effects
     if sticks.of_scales.any() and rng.random() < scale_rate(sticks):
