@@ -52,17 +52,18 @@ def predict_at(
             values.append(mean[:, group.columns] + away)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
         for group, draw, value in zip(sticks, draws, values, strict=True):
-            its = mean[:, group.columns], _of(omega, group.columns)
-            drawn.append(FieldDraw(value, *_moments(group, draw, new, *its)))
+            prior, likelihood = mean[:, group.columns], _of(omega, group.columns)
+            drawn.append(FieldDraw(value, *_moments(group, draw, new, prior, likelihood)))
     else:
         data = data.with_new_inputs(None)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
         fields = model.fields(np.log(state.hyperparameters), state.beta, data)
-        for its, field in zip(model.columns(data), fields, strict=True):
+        for columns, field in zip(model.columns(data), fields, strict=True):
             # from a stream of its own: the draw after this one is the same for any new inputs
             stream = np.random.default_rng(new_key(rng))
-            drawn.append(field.condition(_of(omega, its)).draw(stream, new, mean[:, its]))
-    return FieldDraw(*(np.concatenate(columns, axis=1) for columns in zip(*drawn, strict=True)))
+            posterior = field.condition(_of(omega, columns))
+            drawn.append(posterior.draw(stream, new, mean[:, columns]))
+    return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
 
 def _of(potential: DiagonalPotential, columns: slice) -> DiagonalPotential:
