@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.labels import as_looked_at, is_missing, labels_of
 from pgmult.core.tables import as_columns, chosen_columns
 from pgmult.core.typing import FloatArray
-from pgmult.fields.covariances.sphere import EARTH_RADIUS, great_circle
+from pgmult.fields.covariances.sphere import EARTH_RADIUS, MOST_DEGREES, great_circle
 
 _LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "long", "lng", "longitude"}
-_MOST_DEGREES = {"latitude": 90.0, "longitude": 360.0}
 
 
 class Places(NamedTuple):
@@ -116,7 +115,7 @@ def _coordinates(
 
 
 def _check_degrees(at: FloatArray, columns: Sequence[str], what: str) -> None:
-    for values, name, (kind, most) in zip(at.T, columns, _MOST_DEGREES.items(), strict=True):
+    for values, name, (kind, most) in zip(at.T, columns, MOST_DEGREES.items(), strict=True):
         bad = np.abs(values) > most
         if bad.any():
             row = int(bad.argmax())

@@ -15,24 +15,24 @@ from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances.base import Covariance, Family
 
 EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
+MOST_DEGREES = {"latitude": 90.0, "longitude": 360.0}
 Column = Annotated[int, whole(minimum=0)]
 
 
 def _degrees(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Latitude and longitude in radians."""
+    for values, (name, most) in zip(X.T, MOST_DEGREES.items(), strict=True):
+        bad = np.abs(values) > most
+        if bad.any():
+            row = int(bad.argmax())
+            hint = "are latitude and longitude swapped?"
+            if np.abs(values[row]) > 360.0:
+                hint = "coordinates in metres or kilometres are called x and y"
+            raise ValueError(
+                f"{name} must be from -{most:g} to {most:g} degrees, got {values[row]} at row {row}"
+                f" ({hint})"
+            )
     latitude, longitude = X.T
-    bad = np.abs(latitude) > 90.0
-    if bad.any():
-        raise ValueError(
-            f"latitude must be from -90 to 90 degrees, got {latitude[bad][0]} at row"
-            f" {int(np.argmax(bad))} (are latitude and longitude swapped?)"
-        )
-    bad = np.abs(longitude) > 360.0
-    if bad.any():
-        raise ValueError(
-            f"longitude must be from -360 to 360 degrees, got {longitude[bad][0]} at row"
-            f" {int(np.argmax(bad))}"
-        )
     return np.radians(latitude), np.radians(longitude)
 
 
