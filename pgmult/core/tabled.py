@@ -233,7 +233,9 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any] | NDArray[Any]])
 
 def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
     """Cells of a column."""
-    floats = {float(x) for x in column if isinstance(x, float | np.floating) and x == x}
+    floats = {  # numbers that differ by rounding are one
+        float(f"{float(x):.13g}") for x in column if isinstance(x, float | np.floating) and x == x
+    }
     digits = 6 if len({f"{x:.6g}" for x in floats}) == len(floats) else 17
     return [_csv_cell(value, digits) for value in column]
 

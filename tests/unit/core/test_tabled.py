@@ -62,3 +62,9 @@ def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):
     ]  # fmt: skip
     saved = table().save(tmp_path / "table.csv")
     assert saved.read_text(encoding="utf-8").splitlines()[1] == "Ada,1,0.5,0.4,0.6"
+
+
+def test_numbers_that_differ_by_rounding_have_six_digits(tmp_path):
+    """Standard deviations of two categories are the same number, computed twice."""
+    path = write_csv(tmp_path / "x.csv", {"sd": [0.05615285088352566, 0.056152850883525694]})
+    assert path.read_text().split() == ["sd", "0.0561529", "0.0561529"]
