@@ -251,7 +251,7 @@ def _with_points(cells: Sequence[str | None]) -> list[str | None] | None:
 
 def _lines(path: Path, encoding: str | None, newline: str | None, **more: Any) -> Iterator[str]:
     """Lines of a text, in the encoding that it seems to have where none is asked for."""
-    return each_line(path, encoding or encoding_of(path), newline=newline, **more)
+    return each_line(path, encoding_of(path, encoding), newline=newline, **more)
 
 
 def _form_of(path: Path, delimiter: Any) -> str:
@@ -534,7 +534,7 @@ def _checked_rows(
 
 def _json_records(path: Path, encoding: str | None) -> list[dict[str, Any]]:
     """Rows of a JSON file: an array of objects, columns by name, or an object a line."""
-    text = read_file(path, encoding or encoding_of(path))
+    text = read_file(path, encoding_of(path, encoding))
     try:
         held: Any = json.loads(text)
     except json.JSONDecodeError as error:

@@ -118,8 +118,12 @@ def tables_of(path: Path) -> list[Path]:
     ------
     FileNotFoundError
         If there is none.
+    ValueError
+        If the folder is a packed corpus.
     """
     local_path(path)
+    if (path / "corpus.json").is_file():
+        raise ValueError(f"{path} is a packed corpus and no table: read_corpus opens it")
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if suffix_of(file) in TABLES)
     elif is_pattern(path):
@@ -233,13 +237,15 @@ def head_of(path: Path, size: int = _HEAD) -> bytes:
         return b""  # `each_line` says what is wrong
 
 
-def encoding_of(path: Path) -> str:
-    """Find the encoding of a text: UTF-8 if it can be read so, UTF-16 by its marks, or cp1252.
+def encoding_of(path: Path, asked: str | None = None) -> str:
+    """Find the encoding of a text, unless one is asked for: UTF-8, UTF-16 by its marks, or cp1252.
 
     Windows writes cp1252; a warning says that it is taken, with a word. Where other encodings are
     likely (too many letters with accents, sequences of UTF-8 beside broken ones) it stays UTF-8,
     whose error names the line.
     """
+    if asked is not None:
+        return asked
     start = head_of(path, _MOST_DECODED)
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"

@@ -315,11 +315,11 @@ def texts_of(
     """Names and texts of the documents of a file or a folder, one after the other."""
     if path.is_dir():
         for file in texts_in(path):
-            yield file.relative_to(path).as_posix(), read_file(file, encoding or encoding_of(file))
+            yield file.relative_to(path).as_posix(), read_file(file, encoding_of(file, encoding))
             if meter is not None:
                 meter.done += file.stat().st_size
         return
-    lines = each_line(path, encoding or encoding_of(path), meter=meter)
+    lines = each_line(path, encoding_of(path, encoding), meter=meter)
     empty = True
     for document in documents_of((line.removesuffix("\n") for line in lines), documents):
         empty = False

@@ -338,6 +338,11 @@ class TestSeveral:
         with pytest.raises(ValueError, match=r"'y' only in one of 2001.csv and 2003.csv"):
             read(tmp_path / asked)
 
+    def test_a_packed_corpus_is_no_table(self, tmp_path):
+        (tmp_path / "corpus.json").write_text("{}", encoding="utf-8")
+        with pytest.raises(ValueError, match=r"is a packed corpus and no table"):
+            read(tmp_path)
+
     def test_nothing_there(self, tmp_path):
         for asked in ("*.csv", "."):
             with pytest.raises(FileNotFoundError, match="no table there"):
