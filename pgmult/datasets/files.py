@@ -146,8 +146,9 @@ def library(module: str, path: Path) -> Any:
     try:
         return import_module(module)
     except ImportError:
+        extra = "rdata" if module == "pyreadr" else "files"
         raise ImportError(
-            f"{path} needs {module.replace('_', '-')} to be read: pip install 'pgmult[files]' (or"
+            f"{path} needs {module.replace('_', '-')} to be read: pip install 'pgmult[{extra}]' (or"
             " save it as .csv)"
         ) from None
 

@@ -137,7 +137,12 @@ def sequences_of(
             )
             for name in channels
         })  # fmt: skip
-    only = symbol if symbol is None or isinstance(symbol, str) else as_strings(symbol, "symbol")[0]
+    only = symbol
+    if symbol is not None and not isinstance(symbol, str):
+        names = as_strings(symbol, "symbol")
+        if not names:
+            raise ValueError(f"symbol must name at least one column, got {symbol!r}")
+        only = names[0]
     roles = {
         "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
         "end": end,

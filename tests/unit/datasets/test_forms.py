@@ -381,16 +381,20 @@ def test_damaged_files_are_one_sentence(tmp_path, name, content, sentence):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "module"),
-    [("xlsx", "python-calamine"), ("sav", "pyreadstat"), ("rds", "pyreadr")],
+    ("suffix", "module", "extra"),
+    [
+        ("xlsx", "python-calamine", "files"),
+        ("sav", "pyreadstat", "files"),
+        ("rds", "pyreadr", "rdata"),
+    ],
 )
-def test_what_is_missing_is_said(tmp_path, monkeypatch, suffix, module):
+def test_what_is_missing_is_said(tmp_path, monkeypatch, suffix, module, extra):
     def missing(name):
         raise ImportError(name)
 
     path = written(tmp_path / f"t.{suffix}", suffix)
     monkeypatch.setattr(files_module, "import_module", missing)
-    with pytest.raises(ImportError, match=rf"needs {module} .*pip install 'pgmult\[files\]'"):
+    with pytest.raises(ImportError, match=rf"needs {module} .*pip install 'pgmult\[{extra}\]'"):
         read(path)
 
 
