@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
 _CHOICES = "choice chosen mode alt brand depvar"
+_MOST_CODES = 6  # labels that are whole numbers
 _TRIALS = "n size total totals trials games ntotal denominator"
 _MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
 _FEWEST_STEPS = 10
@@ -500,7 +501,7 @@ class Guesses:
             if column.is_called(_ALTERNATIVES) and len(column.counts) <= MOST_OUTCOMES
             and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
         ]  # fmt: skip
-        attributes = self._numbers(taken, occasion, *people, *names)
+        attributes, coded = self._of_alternatives(of_row, (taken, occasion, *people, *names))
         outcome, whose = in_formula(taken.name), in_formula(people[0].name) if people else ""
         of_choosers = [
             name for name, column in attributes.items()
@@ -511,16 +512,46 @@ class Guesses:
             return None
         of_choosers = of_choosers if names else []
         constants = bool(names) and not any(
-            _told_by(column.cells, names[0].cells, of_row) for column in of_rows.values()
+            _told_by(column.cells, names[0].cells, of_row)
+            for column in of_rows.values()
+            if column.is_number
         )
         labels = names[0].counts if names else ()
         formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, constants)
         attributes = attributes if names else of_rows
         why = f"What matters where one of several is taken in each '{shortened(occasion.name)}'."
+        if coded:
+            why += (
+                f" {' and '.join(coded)}: whole numbers are read as labels; write the column alone"
+                " if they are amounts."
+            )
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
         options: list[Option] = [("--occasion", [occasion.name])]
         options += [("--alternative", [column.name]) for column in names[:1]]
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
+
+    def _of_alternatives(
+        self, of_row: list[Any], without: tuple[ColumnGuess, ...]
+    ) -> tuple[dict[str, ColumnGuess], list[str]]:
+        """Numbers and labels that a formula of choices may have, and codes of labels among them.
+
+        A column that numbers the alternatives of every occasion is none.
+        """
+        number, out, coded = len(set(of_row)), dict[str, ColumnGuess](), list[str]()
+        for c in self.columns:
+            name, different = in_formula(c.name), len(c.counts)
+            alike = len(set(zip(c.cells, of_row, strict=True)))
+            labels = c.is_category and alike > number and different <= MOST_OUTCOMES
+            if not name or c in without or different < 2 or not (c.is_number or labels):
+                continue
+            codes = c.is_number and set(c.counts) == set(range(1, different + 1))
+            if codes and alike == len(of_row) and different * number == len(of_row):
+                continue
+            if codes and 3 <= different <= _MOST_CODES and alike > number:
+                name = f"C({name})"
+                coded.append(name)
+            out[name] = c
+        return dict([*out.items()][:MOST_TERMS]), [name for name in coded if name in out]
 
     def _of_wide(self) -> Guess | None:
         """A row an occasion, with columns such as price_bus and price_car, and which was taken."""

@@ -128,3 +128,17 @@ def test_shares_of_a_sample_are_rounded_to_counts():
     assert dict(zip(rows.categories.tolist(), rows.counts.sum(axis=0).tolist(), strict=True)) == {
         "a": 485 + 100 + 3, "b": 400 + 90 + 7,
     }  # fmt: skip
+
+
+def test_a_conjoint_is_a_choice_by_its_labels(tmp_path):
+    """Positions of profiles and traits of respondents are no attributes; codes are labels."""
+    chosen = [int(k == (i // 2 * 7 // 3) % 2) for i in range(N) for k in [i % 2]]
+    table = {
+        "respondent": [f"r{i}" for i in people(10)], "task": [i // 2 % 5 + 1 for i in range(N)],
+        "profile": [i % 2 + 1 for i in range(N)], "party": each(["left", "right"], 10),
+        "colour": draw(5, ["red", "blue", "green"]), "plan": draw(6, [1, 2, 3, 4]),
+        "chosen": chosen,
+    }  # fmt: skip
+    (command,) = commands(tmp_path, table)["Choice"]
+    assert "'chosen ~ colour + C(plan) + (colour + C(plan) | respondent)'" in command
+    assert "--occasion task" in command
