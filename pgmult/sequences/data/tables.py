@@ -137,12 +137,12 @@ def sequences_of(
             )
             for name in channels
         })  # fmt: skip
-    only = symbol
-    if symbol is not None and not isinstance(symbol, str):
-        names = as_strings(symbol, "symbol")
-        if not names:
-            raise ValueError(f"symbol must name at least one column, got {symbol!r}")
-        only = names[0]
+    if symbol is None or isinstance(symbol, str):
+        only = symbol
+    elif channels := as_strings(symbol, "symbol"):
+        only = channels[0]
+    else:
+        raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     roles = {
         "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
         "end": end,
