@@ -18,7 +18,7 @@ from pgmult.testing import (
 )
 from pgmult.topics import CorrelatedTopics, as_corpus
 from pgmult.topics.data.corpus import simulate_words
-from pgmult.topics.models import gaussian as topics_module
+from pgmult.topics.models import topic_model as topics_module
 
 pytestmark = pytest.mark.slow
 
