@@ -280,7 +280,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
 
 
 def _allowed(options: argparse.Namespace, data: Any) -> Any:
-    """Which transitions are possible; None for all."""
+    """Return which transitions are possible; None if all are."""
     import numpy as np
 
     from pgmult.core.arguments import as_choice

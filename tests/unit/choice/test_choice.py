@@ -875,7 +875,7 @@ def test_none_of_these_has_attributes_of_0(tmp_path, capsys):
 
 
 def test_people_are_left_out_by_the_integral_over_the_population(run):
-    """By twenty thousand people of each draw, at random."""
+    """Simulated shares are those of twenty thousand people of each draw, at random."""
     rows, rng = run.data, np.random.default_rng(0)
     found = answers.log_scores(run, rows.people, 10).reshape(10, -1)
     mean, cov, fixed = (

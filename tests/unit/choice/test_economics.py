@@ -160,7 +160,7 @@ def test_worth_of_labels_is_what_exchanging_them_is_worth():
 
 @pytest.mark.parametrize("case", ["random tastes of the price", "one sign"])
 def test_worth_with_a_random_price_is_the_median_ratio_of_people(case):
-    """By half a million people of each draw, at random."""
+    """Simulated shares are those of half a million people of each draw, at random."""
     run, rng = run_of(case), np.random.default_rng(0)
     found = run.worth("price", max_draws=10).at(attribute="time").draws
     names, rows = run.data.names[run.data.random].tolist(), run.data
