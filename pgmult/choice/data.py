@@ -578,12 +578,12 @@ def _groups(
 
 def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray:
     """Respondents of occasions: people, or the first of several columns that identify occasions."""
-    number, (name, *others) = len(arranged["occasions"]) - 1, arranged["occasion_columns"]
+    number, names = len(arranged["occasions"]) - 1, arranged["occasion_columns"]
     if arranged["person"] is not None:
         return np.repeat(np.arange(len(arranged["people"]) - 1), np.diff(arranged["people"]))
-    if not others:
+    if len(names) < 2:
         return np.arange(number)
-    codes = Levels.of({name: table_column(columns, name, "occasion")})[1]
+    codes = Levels.of({names[0]: table_column(columns, names[0], "occasion")})[1]
     return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 
 

@@ -418,7 +418,7 @@ def diversion(
         If there is no such column or label.
     """
     data = data_of_run(run).of_best
-    by = by or data.named or ""
+    by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
     size, case, out = len(levels), data.occasion_of_row, []
     weight = data.totals / data.totals.sum()
