@@ -310,7 +310,7 @@ OBJECTS = {
     "topics.TopicReport": report,
     "topics.TopicTransformer": transformer,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
-    "datasets.Table": small_table,
+    "datasets.DataTable": small_table,
 }
 
 # entries that are called in another way than their names say
@@ -318,15 +318,15 @@ OTHERS = {
     "Origin.of": lambda: Origin.of,
     "Posterior.is_of": lambda: pgmult.load(stored()).is_of,
     "topics.fold_in": lambda: lambda **given: list(topics.fold_in(**given)),
-    "datasets.Table.sequences": lambda: (
+    "datasets.DataTable.sequences": lambda: (
         datasets.read(
             {"who": ["a", "a", "b"], "day": [1, 3, 1], "state": ["x", "y", "x"], "n": [1, 2, 1]}
         ).sequences
     ),
-    "datasets.Table.rows": lambda: (
+    "datasets.DataTable.rows": lambda: (
         datasets.read({"x": [1.0, 2.0, 3.0], "y": ["a", "b", "a"], "n": [1, 2, 1]}).rows
     ),
-    "datasets.Table.field": lambda: (
+    "datasets.DataTable.field": lambda: (
         datasets.read(
             {"year": [1, 1, 2], "place": ["a", "b", "a"], "name": ["x", "y", "y"], "n": [1, 2, 3]}
         ).field
@@ -678,10 +678,10 @@ ARGUMENTS = {
         na_values=("", "NA"),
         time_zone=None,
     ),
-    "datasets.Table.corpus": lambda: dict(
+    "datasets.DataTable.corpus": lambda: dict(
         text="text", min_documents=1, ngrams=2, stop_words=["some"]
     ),
-    "datasets.Table.sequences": lambda: dict(
+    "datasets.DataTable.sequences": lambda: dict(
         symbol="state",
         sequence="who",
         time="day",
@@ -690,8 +690,8 @@ ARGUMENTS = {
         count="n",
         order="frequency",
     ),
-    "datasets.Table.rows": lambda: dict(formula="y ~ x", weights="n"),
-    "datasets.Table.field": lambda: dict(
+    "datasets.DataTable.rows": lambda: dict(formula="y ~ x", weights="n"),
+    "datasets.DataTable.field": lambda: dict(
         inputs=["year", "place"],
         category="name",
         count="n",

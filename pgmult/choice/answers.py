@@ -29,7 +29,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import told_values
+from pgmult.formulas.columns import label_or_quantile_values
 from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -212,7 +212,7 @@ def effects(
     if not held.any():
         raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
     asked = (
-        told_values(cells[held], data.design.levels_of(column)) if values is None
+        label_or_quantile_values(cells[held], data.design.levels_of(column)) if values is None
         else as_list(values, "values", "values")
     )  # fmt: skip
     draws = []
@@ -256,12 +256,12 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         sums = [np.add.reduceat(values, first) for values in by_row]
         return np.reshape(sums, (run.num_chains, -1, len(first)))
     shared = [
-        Shared(*values)
+        PopulationDraw(*values)
         for values in zip(*thinned(run, max_draws, "mean", "cov", "coefficients"), strict=True)
     ]
     num, frame, rng = data.num_people, Frame.of(data), np.random.default_rng(0)
     number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared))), 4, 6))
-    centre = Shared(*(np.mean(values, axis=0) for values in zip(*shared, strict=True)))
+    centre = PopulationDraw(*(np.mean(values, axis=0) for values in zip(*shared, strict=True)))
     sites = sites_of(data, frame.pack(frame.inside(centre)))
     J, h = np.moveaxis(sites.J, -1, 0), sites.h.T
     cases, case, of_row, out = data.occasions[:-1], data.occasion_of_row, data.person_of_row, []
@@ -293,7 +293,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     return np.reshape(out, (run.num_chains, -1, num))
 
 
-class Shared(NamedTuple):
+class PopulationDraw(NamedTuple):
     """One draw of what people share, in the units of the attributes."""
 
     mean: FloatArray

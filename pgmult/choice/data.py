@@ -38,7 +38,7 @@ from pgmult.core.tables import (
     truth_of,
 )
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import table_column, told_column
+from pgmult.formulas.columns import named_column, table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
@@ -437,7 +437,7 @@ def rows_like(
     with under_name("new", of="covariates"):
         design = data.design.like(cells_by_name, new_levels=new_people, num_rows=num_rows)
     if new_people:
-        data.design.tell_new_labels(cells_by_name, "new", asked=True)
+        data.design.report_new_labels(cells_by_name, "new", asked=True)
     asks = occasion is None
     occasion = [n for n in data.occasion_columns if n in columns] if asks else _listed(occasion)
     missing = [name for name in data.occasion_columns if name not in occasion] if asks else []
@@ -502,7 +502,7 @@ def _with_none(
     """Columns in which "none of these" has attributes, a label, and a column that marks it."""
     if alternative is None:
         raise ValueError(f"none must come with alternative=, whose label it is, got {brief(none)}")
-    out, cells = dict(columns), told_column(columns, alternative, "alternative").values
+    out, cells = dict(columns), named_column(columns, alternative, "alternative").values
     gaps, label = missing_in(cells), labels_of([none], "none")[0]
     labels = np.where(gaps, label, labels_of(np.where(gaps, label, cells), alternative))
     is_none = labels == label
@@ -521,7 +521,7 @@ def _with_none(
 
 def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: str) -> None:
     """Refuse an alternative without attributes, which is "none of these" mostly."""
-    cells = told_column(columns, alternative, "alternative").values
+    cells = named_column(columns, alternative, "alternative").values
     gaps = {name: missing_in(columns[name].values) for name in parsed.columns if name in columns}
     labels, nameless = np.where(missing_in(cells), "", cells).astype(str), missing_in(cells).any()
     for name, empty in gaps.items():

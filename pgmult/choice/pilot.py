@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from pgmult.choice.compiled.people import Choices, Population, Sites, over_people, slopes_rows
+from pgmult.choice.compiled.people import Choices, PersonSites, Population, over_people, slopes_rows
 from pgmult.choice.data import ChoiceRows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
@@ -135,11 +135,11 @@ def laid_out(data: ChoiceRows) -> Choices:
 
 
 @once_a_data_set
-def sites_of(data: ChoiceRows, base: FloatArray) -> Sites:
+def sites_of(data: ChoiceRows, base: FloatArray) -> PersonSites:
     """People's sites, near a population."""
     (J, h), d = _quadratic(data, base), len(data.random)
     parts = J[:, :d, :d], h[:, :d], J[:, :d, d:]
-    return Sites(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in parts))
+    return PersonSites(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in parts))
 
 
 def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -99,7 +99,7 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     figure = replace(
         points, line=0.0, x_label="",
         cells=[Column("", [str(row[k]) for row in cells], head[k]) for k in range(2)],
-        told=[f"mean {row[0]}, sd over people {row[1]}" for row in cells],
+        texts=[f"mean {row[0]}, sd over people {row[1]}" for row in cells],
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
         " occasion, adds to the log odds of being chosen, on average over people.",
     )  # fmt: skip

@@ -16,7 +16,7 @@ from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
 from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of
 from pgmult.core.typing import IntArray
-from pgmult.formulas.columns import table_column, told_column
+from pgmult.formulas.columns import named_column, table_column
 
 
 def lengthen(
@@ -80,7 +80,7 @@ def lengthen(
     rows, which = np.nonzero(is_there)
     out: dict[str, NDArray[Any]] = {"occasion": rows, "alternative": labels[which]}
     if choice is not None:
-        cells = told_column(columns, choice, "choice").values
+        cells = named_column(columns, choice, "choice").values
         nothing = [place for place in range(len(labels)) if _is_none(asked.values(), place)]
         if nothing:  # "none of these", which may be an empty cell
             cells = np.where(missing_in(cells), labels[nothing[0]], cells)
@@ -102,7 +102,7 @@ def lengthen(
             if column is None:
                 continue
             at = np.flatnonzero(which == place)
-            cells = told_column(columns, column, "attributes").take(rows[at]).values
+            cells = named_column(columns, column, "attributes").take(rows[at]).values
             if (gap := missing_in(cells)).any():
                 raise ValueError(
                     f"column {column!r} must have a value where {labels[place]} is available,"
@@ -124,7 +124,7 @@ def _is_none(attributes: Iterable[Mapping[int, str | None]], place: int) -> bool
 
 def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
     """Whether a column has texts among its cells."""
-    values = told_column(columns, name, "attributes").values
+    values = named_column(columns, name, "attributes").values
     kinds = {str} if values.dtype.kind == "U" else {type(cell) for cell in values.tolist()}
     return str in kinds
 
@@ -167,7 +167,7 @@ def wide_columns(
     if choice is None:
         labels = list(ends_of(next(iter(patterns.values()))))
     else:
-        cells = told_column(columns, choice, "choice").values
+        cells = named_column(columns, choice, "choice").values
         labels = numbered(labels_of(cells[~missing_in(cells)], choice))[0].tolist()
         if without is not None and missing_in(cells).any():
             labels = list(dict.fromkeys([*labels, without]))
@@ -234,7 +234,7 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
     if not names:
         raise ValueError("occasion must name one or more columns, got none")
     rank = as_kind(rank, "rank", str)
-    cells = told_column(columns, rank, "rank").values
+    cells = named_column(columns, rank, "rank").values
     levels, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
     gaps = missing_in(cells)
     place = np.zeros(len(cells))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pgmult.datasets.tables import Table
+    from pgmult.datasets.tables import DataTable
+
 
 _SHOWN = 5  # occasions that are left out, named
 
@@ -73,7 +74,7 @@ def _pattern(text: str) -> tuple[str, str]:
     return name, columns
 
 
-def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
+def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, Any]:
     """The columns of alternatives in a table with a row for each occasion, for a run's notes."""
     from pgmult.choice.data import outcome_of
     from pgmult.choice.tables import wide_columns
@@ -97,8 +98,8 @@ def _wide(options: argparse.Namespace, table: "Table") -> dict[str, Any]:
 
 
 def _long(
-    table: "Table", wide: Mapping[str, Any], options: argparse.Namespace
-) -> "tuple[Table, str]":
+    table: "DataTable", wide: Mapping[str, Any], options: argparse.Namespace
+) -> "tuple[DataTable, str]":
     """A row for each alternative of a wide table, and which of its rows were left out."""
     import numpy as np
 
@@ -128,13 +129,17 @@ def _long(
 
 
 def _gaps(
-    table: "Table", formula: str, columns: Mapping[str, Any], outcome: bool = True, none: Any = None
+    table: "DataTable",
+    formula: str,
+    columns: Mapping[str, Any],
+    outcome: bool = True,
+    none: Any = None,
 ) -> "tuple[NDArray[np.bool_], str]":
     """Rows of occasions in which one lacks a value, and which these occasions are.
 
     Parameters
     ----------
-    table : Table
+    table : DataTable
     formula : str
     columns : mapping
         Names of those of ``occasion``, and of ``alternative`` and ``weight`` or None.
@@ -175,7 +180,7 @@ def _gaps(
     return np.isin(codes, broken), said
 
 
-def _exploded(formula: str, occasion: Any, table: "Table") -> "Table":
+def _exploded(formula: str, occasion: Any, table: "DataTable") -> "DataTable":
     """The choices that the rankings of a table consist of."""
     from pgmult.choice.data import outcome_of
     from pgmult.choice.tables import explode
@@ -185,7 +190,7 @@ def _exploded(formula: str, occasion: Any, table: "Table") -> "Table":
     return read(explode(table, outcome_of(parse(formula)), occasion))
 
 
-def _left_out(table: "Table", what: str, names: list[str], number: int) -> str:
+def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> str:
     """The occasions that lack a value, in words."""
     if len(names) == number:
         raise ValueError(f"{table.source}: every occasion lacks a value of a column that is used")

@@ -55,10 +55,10 @@ class Made:
         What the report says of the run before how it was sampled.
     sampling : mapping
         More arguments of `pgmult.sample`.
-    told : mapping
+    report_options : mapping
         More arguments of the report.
     report : callable
-        Makes the report of a run from its title, facts and `told`.
+        Makes the report of a run from its title, facts and `report_options`.
     """
 
     model: Any
@@ -66,8 +66,8 @@ class Made:
     title: str
     facts: Mapping[str, str] = field(default_factory=dict)
     sampling: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, Any] = field(default_factory=dict)
-    report: Callable[..., Report] = lambda run, **told: run.report(**told)
+    report_options: Mapping[str, Any] = field(default_factory=dict)
+    report: Callable[..., Report] = lambda run, **report_options: run.report(**report_options)
 
 
 def run_demo(name: str, options: Options, say: Say) -> tuple[Posterior, Report]:
@@ -75,7 +75,7 @@ def run_demo(name: str, options: Options, say: Say) -> tuple[Posterior, Report]:
     made: Made = _MAKERS[name](options, say)
     run = sample(made.model, made.data, **made.sampling, **running(options))
     facts = {**made.facts, "run": run_in_words(run)}
-    return run, made.report(run, title=made.title, facts=facts, **made.told)
+    return run, made.report(run, title=made.title, facts=facts, **made.report_options)
 
 
 # --------------------------------------------------------------------------- topics
@@ -85,11 +85,11 @@ _LITTLE, _EVERY = 0.1, 5  # of a held-out piece that is seen; sweeps between sco
 
 
 def _topics(options: Options, say: Say) -> Made:
-    """A structural topic model of the State of the Union messages, told beside one without columns.
+    """A structural topic model of the State of the Union messages, beside one without columns.
 
     Shares of topics depend on party and, smoothly, on the year, each message has an effect of
     its own, and the parties have words of their own for a topic. Of an eighth of the
-    pieces nine tenths of the words are held out of training and told from the rest; correlated
+    pieces nine tenths of the words are held out and predicted from the others; correlated
     topics, which know no columns, have the same sweeps. After Ctrl-C the report is without them.
     """
     corpus = state_of_the_union()
@@ -110,7 +110,7 @@ def _topics(options: Options, say: Say) -> Made:
     say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
     model, score = StructuralTopics(options.topics), DocumentCompletion(held_out, every=_EVERY)
 
-    def report(run: Posterior, **told: Any) -> Report:
+    def report(run: Posterior, **report_options: Any) -> Report:
         scored, unknown = (
             Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
             for corpus in (training, held_out)
@@ -126,11 +126,11 @@ def _topics(options: Options, say: Say) -> Made:
             scores["topics without columns"] = _without_columns(scored, unknown, options)
         comparison = Comparison.of(
             scores, "a word",
-            f"Of {len(rows)} pieces a tenth was seen, and the other words were held out and told"
+            f"Of {len(rows)} pieces a tenth was used, and the other words were predicted"
             " from it, from party and from year; one chain of each model.",
             {"topics without columns": "take pgmult.topics.CorrelatedTopics, which is simpler"},
         )  # fmt: skip
-        made: Report = run.report(comparison=comparison, **told)
+        made: Report = run.report(comparison=comparison, **report_options)
         first = ("Party", "The model")  # what columns are for
         verdict = sorted(made.verdict, key=lambda sentence: not sentence.startswith(first))
         return replace(made, verdict=verdict)
@@ -149,7 +149,7 @@ def _topics(options: Options, say: Say) -> Made:
 
 
 def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> CompletionScore:
-    """What correlated topics tell of the words held out, after as many sweeps of one chain."""
+    """Score of correlated topics on the words held out, after as many sweeps of one chain."""
     score = DocumentCompletion(held_out, every=_EVERY)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -222,27 +222,27 @@ def rain_by_week() -> Sequences:
 
 
 def _sequences(options: Options, say: Say) -> Made:
-    """Dry and wet days of Seattle by week: are there seasons, of which nobody tells the model?"""
+    """Dry and wet days of Seattle by week: does a model without a calendar find seasons?"""
     data, later = rain_by_week().split(-_AHEAD)
     assert data.alphabet is not None
     dry = data.alphabet.tolist().index("dry")
     say(
         f"{7 * _WEEKS:,} days of Seattle, 2012 to 2015, in weeks: dry, light rain and heavy rain"
         f" ({_HEAVY:.0f} millimetres or more); the last {_AHEAD} weeks are hidden from the model,"
-        " and no season is told"
+        " and it is not given the season"
     )
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
 
-    def report(run: Posterior, **told: Any) -> Report:
-        made: Report = run.report(**told)
+    def report(run: Posterior, **report_options: Any) -> Report:
+        made: Report = run.report(**report_options)
         hidden = run.states()
         state = int(np.argmax(hidden.emissions.mean[:, dry]))
         summer, winter = (
             hidden.probs[np.isin(months, season), state].mean() for season in ([6, 7], [10, 11, 0])
         )
         seasons = (
-            f"Nobody told of seasons: weeks of July and August are in state {state + 1}, the drier"
+            f"Without a calendar, weeks of July and August are in state {state + 1}, the drier"
             f" one, with probability {summer:.2f}, those of November to January with {winter:.2f}."
         )
         return replace(made, verdict=[seasons, *made.verdict])
@@ -273,8 +273,8 @@ def _regression(options: Options, say: Say) -> Made:
         f" Berkeley, 1973: {raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women"
     )
 
-    def report(run: Posterior, **told: Any) -> Report:
-        made: Report = run.report(**told)
+    def report(run: Posterior, **report_options: Any) -> Report:
+        made: Report = run.report(**report_options)
         verdict, section = _where_both_applied(run, raw[0] - raw[1])
         return replace(made, verdict=[verdict, *made.verdict], sections=[section, *made.sections])
 
@@ -322,8 +322,8 @@ def _choice(options: Options, say: Say) -> Made:
     )
     say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
 
-    def report(run: Posterior, **told: Any) -> Report:
-        made: Report = run.report(**told)
+    def report(run: Posterior, **report_options: Any) -> Report:
+        made: Report = run.report(**report_options)
         hour = run.worth("price").at(attribute="travelling")
         low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))
         worth = (

@@ -512,7 +512,7 @@ class Guesses:
             return None
         of_choosers = of_choosers if names else []
         constants = bool(names) and not any(
-            _told_by(column.cells, names[0].cells, of_row)
+            _is_fixed_by(column.cells, names[0].cells, of_row)
             for column in of_rows.values()
             if column.is_number
         )
@@ -719,8 +719,8 @@ def _of_choice(
     return formula + (f" | {' + '.join(after)}" if after else "")
 
 
-def _told_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
-    """Whether constants of alternatives tell an attribute: all occasions have the same steps."""
+def _is_fixed_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
+    """Whether constants of alternatives fix an attribute: all occasions have the same steps."""
     first: dict[Any, tuple[Any, Any]] = {}
     steps = set()
     for cell, label, occasion in zip(cells, labels, of_row, strict=True):

@@ -127,7 +127,7 @@ def _report(title: str, sections: "list[Section]", jobs: list[Guess]) -> "Report
 
 
 def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[str]]:
-    """What to look at in some columns, what to tell ``--na-values``, columns that are misread."""
+    """What to look at in some columns, values for ``--na-values``, columns that are misread."""
     from pgmult.core.labels import as_looked_at
 
     said, no_value, misread = [], [], set()

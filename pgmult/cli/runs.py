@@ -1,6 +1,6 @@
 """Run directories at the command line: sampled, resumed, opened, with their notes.
 
-Beside draws and data a run directory has ``job.json``, what the command was told that the model
+Beside draws and data a run directory has ``job.json``, the options of the command that the model
 does not know (title, columns, places), ``held-out.npz``, counts that the model was not shown, and
 ``comparison.json``, how it did beside its rivals.
 A run that was sampled in Python has neither, and answers all the same.
@@ -182,7 +182,7 @@ class StoredRun:
         return getattr(self.posterior, word)(*arguments, **options)
 
     def report(self, **more: Any) -> Any:
-        """The family's report, with what the notes and an earlier comparison tell."""
+        """The family's report, with the notes and an earlier comparison."""
         usual = {"title": self.title, "facts": self.facts, "comparison": self.comparison}
         return self.ask("report", **usual | more)
 
@@ -279,14 +279,18 @@ def resumed(
 ) -> StoredRun | None:
     """Go on with a run; None after Ctrl-C before a draw was kept. `report` is as for `sampled`."""
     from pgmult.sampling.driver import resume
-    from pgmult.sampling.store import Run
+    from pgmult.sampling.store import RunReader
 
     if not options.run.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
     notes = _notes(options.run, family)
     silence_reported_warnings()
     until = options.until
-    if until is None and options.draws is None and "until" not in Run(options.run).meta["attrs"]:
+    if (
+        until is None
+        and options.draws is None
+        and "until" not in RunReader(options.run).meta["attrs"]
+    ):
         until = notes.get("until")  # the goal that it was begun with, and has not reached
 
     def so_far(posterior: Any) -> Any:

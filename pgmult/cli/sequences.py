@@ -269,11 +269,11 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     def report(posterior: Any) -> Any:
         return StoredRun(options.out, posterior, notes).report(max_draws=_BRIEF)
 
-    def tell(name: str, run: Any) -> None:
+    def write_page(name: str, run: Any) -> None:
         if name == next(iter(able)):
             page_of_brief_run(options.out / PAGE, report, run, models[name][1])
 
-    name, scores = best_model(data, able, options.seed, callback=tell)
+    name, scores = best_model(data, able, options.seed, callback=write_page)
     if not options.json:
         print(f"{scores.table().text(width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"

@@ -45,10 +45,10 @@ _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
 _FEWEST_DRAWS, _MOST_DRAWS = 500, 4000  # a chain, unless settled before
 _WORK = 3.5e8  # tokens, documents and words of all topics that its sweeps go over, about
-_MOST_BYTES = 72_000_000  # of these, unless told otherwise; states of chains come on top
+_MOST_BYTES = 72_000_000  # of these, by default; states of chains come on top
 
 
-# --------------------------------------------------------------------------- what fit is told
+# --------------------------------------------------------------------------- options of fit
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -232,7 +232,7 @@ def _read_documents(
 ) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it.
 
-    Columns of formulas that the corpus needs without being told its covariates are `needed`.
+    Columns of formulas that the corpus needs, besides its covariates, are `needed`.
     """
     from pgmult.datasets.readers import read_corpus, recognise
 

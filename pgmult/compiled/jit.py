@@ -16,7 +16,7 @@
 
 The cache is a set of pickles, so it must belong to the user alone: the folder is created with
 mode 0700 and is refused if somebody else owns it. Where no such folder can be written, functions
-are compiled in memory and nothing is said: `pgmult doctor` tells.
+are compiled in memory and nothing is said; `pgmult doctor` shows it.
 
 Environment
 -----------

@@ -201,7 +201,7 @@ def _inverse_gaussian_draw(b, c, state):
     An inverse Gaussian of mean m = b / 2c and shape b**2 / 4 is m s or m / s, with s the larger
     root of a quadratic in a squared normal (Michael, Schucany and Haas 1976).
     """
-    c = max(c, 1e-30)  # the same law, and no division by zero
+    c = max(c, 1e-30)  # the same distribution, and no division by zero
     if b < 1e-270:
         return 0.0, state  # b**2, the scale of nearly all draws, underflows
     mean = 0.5 * b / c

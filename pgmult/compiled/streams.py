@@ -125,7 +125,7 @@ def exponential(state):
         x = np.float64(mantissa) * _EXPONENTIAL_WIDTH[layer]
         if mantissa < _EXPONENTIAL_ACCEPT[layer]:
             return shift + x, state
-        if layer == 255:  # memoryless: the tail is the whole law again, moved out
+        if layer == 255:  # memoryless: the tail is the same distribution, shifted
             shift += _EXPONENTIAL_TAIL
             continue
         u, state = uniform(state)

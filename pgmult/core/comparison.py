@@ -196,7 +196,7 @@ class Comparison(Answer):
         return Forest(
             labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,
             name="rival", x_label=f"{self.subject} is ahead by, nats {self.unit}",
-            caption=f"Right of the line {self.subject} is better.", cells=cells, told=texts,
+            caption=f"Right of the line {self.subject} is better.", cells=cells, texts=texts,
             note=f"Points right of the line: {self.subject} is better; bars are twice the error."
             f" Its own score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip

@@ -154,7 +154,7 @@ class Estimand(LabelledDraws, Answer):
 
     @property
     def _centre(self) -> tuple[str, FloatArray]:
-        """What is told in the middle of an interval, and its name."""
+        """Return the point estimate beside an interval, and its name."""
         return ("median", self.quantile(0.5)) if self.is_ratio else ("mean", self.mean)
 
     @property

@@ -229,7 +229,7 @@ def find_labels(
     return places[codes]
 
 
-def tell_new_labels(
+def report_new_labels(
     known: Sequence[str] | NDArray[np.str_],
     given: Iterable[Any],
     name: str,
@@ -255,7 +255,7 @@ def tell_new_labels(
         but for capitals and blanks.
     asked : bool
         Whether it was written: nothing is refused, and only labels that are known ones written
-        otherwise are told.
+        otherwise are reported.
 
     Raises
     ------
@@ -264,7 +264,7 @@ def tell_new_labels(
 
     Examples
     --------
-    >>> tell_new_labels(["01", "02"], [1], "state", "census", argument="new_levels=True")
+    >>> report_new_labels(["01", "02"], [1], "state", "census", argument="new_levels=True")
     Traceback (most recent call last):
     ValueError: 1 of 1 labels of 'state' in census is not in the data: '1' (nearest there: '01';\
  new_levels=True takes it for a new one)
@@ -452,7 +452,7 @@ def begin_alike(labels: Sequence[str]) -> str:
 
 
 def value_texts(values: Sequence[Any]) -> list[str]:
-    """Values of a column as they are shown: numbers with as many digits as tell them apart.
+    """Values of a column as they are shown: numbers with as many digits as distinguish them.
 
     >>> value_texts([0.5, 1 / 3]), value_texts([20200101.0, 20200103.0]), value_texts(["a", 1])
     (['0.5', '0.333333'], ['20200101', '20200103'], ['a', '1'])

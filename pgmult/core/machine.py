@@ -22,7 +22,7 @@ def as_cores(value: int | None) -> int:
 
 
 def available_memory() -> float:
-    """Bytes this process may still take, as far as the system tells; else infinity."""
+    """Bytes this process may still take, where the system reports it; else infinity."""
     limits = [math.inf]
     for file, used in (
         ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),

@@ -1,8 +1,7 @@
 """Reports: what was found in sentences, then tables and figures; for a terminal, a page, a machine.
 
-A family says what there is to tell: a `Report`, made of `Section`. A page is one file that needs no
-network, reads on a telephone, follows the reader's choice of a light or a dark screen, and is whole
-without a script.
+A family makes a `Report` of `Section`. A page is one file that needs no network, reads on a
+telephone, follows the reader's choice of a light or a dark screen, and works without a script.
 
 >>> found = Section("Shares", head=("name", "share"), rows=[("Ada", Interval(0.31, 0.24, 0.37))])
 >>> print(Report("Names", ["Ada leads."], [found]))
@@ -95,7 +94,7 @@ Cell = str | int | float | Interval
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One thing told: sentences, a table, figures, or several of these.
+    """A result: sentences, a table, figures, or several of these.
 
     Attributes
     ----------
@@ -139,7 +138,7 @@ class Section:
         return self.key or "-".join(re.findall(r"\w+", self.title.lower()))
 
     def __bool__(self) -> bool:
-        """Is there anything to tell?"""
+        """Is there anything to report?"""
         return bool(self.sentences or self.cells or self.figures or self.lines)
 
     @property
@@ -170,7 +169,7 @@ class Section:
         rows = list(self.cells)[: self.shown]
         if rows:
             table = [list(self.heads)] if self.heads else []
-            table += [[_told(cell) for cell in row] for row in rows]
+            table += [[_cell_text(cell) for cell in row] for row in rows]
             widths = [max(map(len, column)) for column in zip(*table, strict=True)]
             lines += [
                 "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
@@ -232,7 +231,7 @@ class Report:
     verdict : sequence of str
         What was found and how sure one can be, before anything else.
     sections : sequence of Section
-        Those with nothing to tell are left out.
+        Empty ones are left out.
     facts : mapping from str to str
         The data, the model, the run.
     style : Markup, optional
@@ -349,10 +348,10 @@ def _paragraphs(sentences: Sequence[str], width: int) -> str:
 
 
 def _cell(cell: Cell) -> Markup:
-    return tag("td", _told(cell), class_=None if isinstance(cell, str) else "number")
+    return tag("td", _cell_text(cell), class_=None if isinstance(cell, str) else "number")
 
 
-def _told(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 

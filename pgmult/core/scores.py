@@ -6,8 +6,8 @@ others (Gelfand, Dey and Chang 1992): with w_s = 1 / p(x_i | draw s),
 
     p(x_i | x_-i) = sum_s w_s p(x_i | draw s) / sum_s w_s,
 
-the largest weights smoothed by a generalised Pareto law (Vehtari, Simpson, Gelman, Yao and Gabry
-2024, "Pareto smoothed importance sampling"), whose shape k tells whether they can be relied on.
+the largest weights smoothed by a generalised Pareto distribution (Vehtari, Simpson, Gelman, Yao and
+Gabry 2024, "Pareto smoothed importance sampling"), whose shape k shows whether they are reliable.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -179,7 +179,7 @@ class LeftOut(NamedTuple):
     Attributes
     ----------
     log_p : array, ``(num_observations,)``
-        With `told`, ``(num_observations, num_told)``.
+        With `predicted`, ``(num_observations, num_predicted)``.
     by_chain : array, ``(num_chains, *log_p.shape)``
         By the draws of each chain alone.
     k : array, ``(num_observations,)``
@@ -192,7 +192,7 @@ class LeftOut(NamedTuple):
     k: FloatArray
 
 
-def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
+def leave_one_out(log_p: FloatArray, predicted: FloatArray | None = None) -> LeftOut:
     """How probable each observation is given all others, by importance sampling.
 
     Parameters
@@ -200,12 +200,12 @@ def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
     log_p : array, ``(num_chains, num_draws, num_observations)``
         Log probability of each observation given each draw; observations are independent given a
         draw, or each given those before it.
-    told : array, ``(num_chains, num_draws, num_observations, num_told)``, optional
+    predicted : array, ``(num_chains, num_draws, num_observations, num_predicted)``, optional
         Log probabilities of other things given each draw, which are wanted given all observations
         but that one.
     """
     chains, draws, size = log_p.shape
-    shape = () if told is None else told.shape[3:]
+    shape = () if predicted is None else predicted.shape[3:]
     estimates, k = np.empty((size, *shape)), np.empty(size)
     by_chain = np.empty((chains, size, *shape))
     block = max(1, _BLOCK // (chains * draws * int(np.prod(shape))))
@@ -213,11 +213,11 @@ def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
         columns = slice(first, first + block)
         flat = log_p[:, :, columns].reshape(chains * draws, -1)
         weights, k[columns] = _smoothed(-flat)
-        if told is None:
+        if predicted is None:
             estimates[columns] = logsumexp(weights + flat, axis=0) - logsumexp(weights, axis=0)
             by_chain[:, columns] = np.log(draws) - logsumexp(-log_p[:, :, columns], axis=1)
             continue
-        values = told[:, :, columns]
+        values = predicted[:, :, columns]
         weights -= logsumexp(weights, axis=0)
         estimates[columns] = logsumexp(
             weights[..., None] + values.reshape(len(flat), -1, *shape), axis=0
@@ -229,7 +229,7 @@ def leave_one_out(log_p: FloatArray, told: FloatArray | None = None) -> LeftOut:
 
 
 def _smoothed(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights whose largest are quantiles of the Pareto law that fits these, and its shape k."""
+    """Replace the largest weights by quantiles of a fitted Pareto distribution; return its k."""
     weights = log_weights - log_weights.max(axis=0)
     number = len(weights)
     tail = int(np.ceil(min(0.2 * number, 3.0 * np.sqrt(number))))
@@ -251,7 +251,7 @@ def _smoothed(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _pareto_fit(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shape and scale of generalised Pareto laws of ascending columns (Zhang and Stephens 2009).
+    """Fit generalised Pareto distributions to ascending columns (Zhang and Stephens 2009).
 
     The shape is drawn towards 1/2 with the weight of ten observations.
     """

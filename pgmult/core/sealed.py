@@ -1,4 +1,4 @@
-"""Files that survive a kill, and that tell when they are damaged.
+"""Files that survive a kill, and that report damage.
 
 `write` puts a file beside its place, syncs it and renames it there: there is a whole file or none.
 

@@ -208,8 +208,8 @@ def with_interval(
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
     """Write columns as a CSV file, with empty cells for what is missing.
 
-    Whole numbers are written out; others have six digits, or all where six do not tell those of a
-    column apart.
+    Whole numbers are written out; others have six digits, or all where six do not distinguish the
+    cells of a column.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
     gets a leading apostrophe: programs for spreadsheets would evaluate it.

@@ -54,7 +54,7 @@ class Cells(NamedTuple):
         Seconds by which each time is ahead of UTC, where its zone is known.
     later : int array, ``(num_rows,)``, or None
         By how many seconds each is later if it is the second time that clocks show it, where the
-        zone was given and times do not tell theirs.
+        zone was given and times do not state theirs.
     is_ordered : bool
         Whether the column is an ordered categorical.
     title : str
@@ -182,8 +182,8 @@ def exact_columns(table: Any, name: str, time_zone: str | None = None) -> Mappin
     name : str
         What to call it in errors.
     time_zone : str, optional
-        The zone whose calendar times have that tell their own, by default the column's, which must
-        be one; and whose clocks show times that tell none.
+        The time zone of the calendar for times that state a zone (default: the column's, which must
+        be one), and of times that state none.
 
     Raises
     ------

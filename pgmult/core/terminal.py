@@ -5,7 +5,7 @@ import sys
 
 
 class StatusLine:
-    """What is told while something runs.
+    """Messages while something runs.
 
     Attributes
     ----------

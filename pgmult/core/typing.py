@@ -61,7 +61,7 @@ class Model(Protocol[Data, State]):
     called as ``method(state, data)``; `dims` names every such variable and its axes.
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
-    `FindsStarts`, `TellsRows`) or a class variable of `Traits`.
+    `FindsStarts`, `PredictsRows`) or a class variable of `Traits`.
     """
 
     @property
@@ -91,7 +91,7 @@ class Traits:
     Attributes
     ----------
     default_keep : tuple of str
-        The variables that `pgmult.sample` keeps unless told otherwise; all if the model does not
+        The variables that `pgmult.sample` keeps by default; all if the model does not
         say.
     kernel_set : str
         Name of what the model compiles, in the lists of `pgmult.compiled.ahead`; that of its class
@@ -111,10 +111,10 @@ class Traits:
         between parts (topics in groups of documents): two are the same if they are in every part.
     single_precision : frozenset of str
         Variables so large that draws keep seven digits of them, in half the bytes.
-    told : tuple of str
-        Variables that reports tell first, by which a run's worth is judged where they are kept; the
+    monitored : tuple of str
+        Main results of reports, by which a run's worth is judged where they are kept; the
         first kept variable that chains can agree on if the model does not say.
-    settled_at : mapping from a variable of `told` to float
+    ess_targets : mapping from a variable of `monitored` to float
         Independent draws a chain that it is worth in a run that is settled, 100 unless the model
         says otherwise.
     least_draws : int
@@ -134,8 +134,8 @@ class Traits:
     label_rows: Mapping[str, str] = field(default_factory=dict)
     label_parts: Mapping[str, str] = field(default_factory=dict)
     single_precision: frozenset[str] = frozenset()
-    told: tuple[str, ...] = ()
-    settled_at: Mapping[str, float] = field(default_factory=dict)
+    monitored: tuple[str, ...] = ()
+    ess_targets: Mapping[str, float] = field(default_factory=dict)
     least_draws: int = 200
     many_modes: bool = False
     draws_anew: bool = False
@@ -230,7 +230,7 @@ class ObservedRows(NamedTuple):
 
 
 @runtime_checkable
-class TellsRows(Protocol):
+class PredictsRows(Protocol):
     """A model of multinomial rows that are independent given a draw of what it keeps."""
 
     def observed_rows(self, data: Any) -> ObservedRows:
@@ -247,7 +247,7 @@ class TellsRows(Protocol):
 
 
 @runtime_checkable
-class TellsRowsInTurn(Protocol):
+class PredictsRowsInTurn(Protocol):
     """A model of multinomial rows that depend on the rows before them, given a draw."""
 
     def observed_rows(self, data: Any) -> ObservedRows:

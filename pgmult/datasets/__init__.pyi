@@ -8,6 +8,6 @@ from pgmult.datasets.shipped import newborns as newborns
 from pgmult.datasets.shipped import seattle_rain as seattle_rain
 from pgmult.datasets.shipped import travel_modes as travel_modes
 from pgmult.datasets.states import us_states as us_states
-from pgmult.datasets.tables import Table as Table
+from pgmult.datasets.tables import DataTable as DataTable
 from pgmult.datasets.tables import read as read
 from pgmult.datasets.text import ENGLISH_STOP_WORDS as ENGLISH_STOP_WORDS

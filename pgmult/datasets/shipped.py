@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pgmult.datasets.tables import Table, read
+from pgmult.datasets.tables import DataTable, read
 
 
-def berkeley_admissions() -> Table:
+def berkeley_admissions() -> DataTable:
     """Applicants to the six largest departments of the University of California, Berkeley, 1973.
 
     24 rows: ``department``, ``sex``, ``decision`` and how many ``applicants``, 4,526 in all. More
@@ -20,7 +20,7 @@ def berkeley_admissions() -> Table:
     return _shipped("berkeley_admissions")
 
 
-def newborns() -> Table:
+def newborns() -> DataTable:
     """Newborn girls with six names, by state of the United States, every fifth year, 1960 to 2010.
 
     3,366 rows: ``year``, ``state`` (its postal code), ``name`` and ``births``, 1,140,442 in all; 0
@@ -37,7 +37,7 @@ def newborns() -> Table:
     return read({**long, "name": names * len(wide), "births": births})
 
 
-def seattle_rain() -> Table:
+def seattle_rain() -> DataTable:
     """Rain in Seattle by day, 2012 to 2015.
 
     1,461 rows: ``day``, and how many ``millimetres`` fell. Measurements of the National Oceanic and
@@ -49,7 +49,7 @@ def seattle_rain() -> Table:
     return _shipped("seattle_rain")
 
 
-def travel_modes() -> Table:
+def travel_modes() -> DataTable:
     """How 210 travellers between Sydney, Canberra and Melbourne went in 1987, and could have gone.
 
     840 rows, four ways to go for each ``traveller``: ``by`` plane, train, bus or car; whether it
@@ -66,5 +66,5 @@ def travel_modes() -> Table:
     return _shipped("travel_modes")
 
 
-def _shipped(name: str) -> Table:
+def _shipped(name: str) -> DataTable:
     return read(Path(__file__).with_name(f"{name}.csv"))

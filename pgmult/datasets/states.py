@@ -29,7 +29,7 @@ Vermont, Washington, Wisconsin, West Virginia, Wyoming
 def us_states() -> dict[str, tuple[float, float]]:
     """Latitude and longitude in degrees of the middle of each state, by postal code and by name.
 
-    For `Table.field`.
+    For `DataTable.field`.
 
     >>> us_states()["TX"] == us_states()["Texas"]
     True

@@ -38,7 +38,7 @@ _SHOWN = 6  # columns named in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Table(ExactTable):
+class DataTable(ExactTable):
     """Columns by name, a row for each text, count, step or case. Make one with `pgmult.read`.
 
     Notes
@@ -202,7 +202,7 @@ def read(
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
     sheet: str | None = None,
-) -> Table:
+) -> DataTable:
     """Read a table with named columns; every cell is kept exactly.
 
     Parameters
@@ -250,10 +250,10 @@ def read(
     TypeError
         If `table` is no table.
     """
-    if isinstance(table, Table):
+    if isinstance(table, DataTable):
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
         columns = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
-        return Table(columns, str(path))
-    return Table(exact_columns(table, "table", time_zone))
+        return DataTable(columns, str(path))
+    return DataTable(exact_columns(table, "table", time_zone))

@@ -188,7 +188,7 @@ def cells_of_rows(table: Mapping[str, Any], name: str, num_rows: int) -> Cells:
     return cells
 
 
-def told_values(cells: ArrayLike, levels: Sequence[str] = ()) -> list[Any]:
+def label_or_quantile_values(cells: ArrayLike, levels: Sequence[str] = ()) -> list[Any]:
     """All labels of a column, or the 10, 50 and 90 % quantiles of its numbers or dates.
 
     Labels stand in the order of `levels`, of which they are, if there are any.
@@ -244,7 +244,7 @@ def moved(column: Any, step: float, above: bool, ends: tuple[float, float]) -> N
     return np.asarray(np.round(at * _DAY).astype(np.int64).astype("datetime64[us]"))
 
 
-def told_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:
+def named_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:
     """A column that is there; `what` asked for it, for errors."""
     if not isinstance(name, str) or name not in columns:
         raise ValueError(
@@ -256,7 +256,7 @@ def told_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:
 
 def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[Any]:
     """A column that is there and has no missing values; `what` asked for it, for errors."""
-    return cells_of_rows(columns, name, len(told_column(columns, name, what).values)).values
+    return cells_of_rows(columns, name, len(named_column(columns, name, what).values)).values
 
 
 def read_columns(

@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, brief, under_name
-from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, tell_new_labels
+from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, report_new_labels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.coding import Coding, bases_of
 from pgmult.formulas.columns import (
@@ -90,7 +90,7 @@ from pgmult.sampling.codec import fingerprint
 
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _LARGEST = 1e100  # of a covariate, whose square must be a number, too
-_TOLD = 6  # areas that a map lacks
+_MOST_NAMED = 6  # areas that a map lacks
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -263,7 +263,7 @@ class Design:
                     return levels[int(find_labels(levels, [value], column)[0])]
         return None
 
-    def tell_new_labels(
+    def report_new_labels(
         self, covariates: Any, table: str, *, argument: str | None = None, asked: bool = False
     ) -> None:
         """Say how many labels of groupings in other rows the design does not know.
@@ -271,7 +271,7 @@ class Design:
         Parameters
         ----------
         covariates : as for `rows`
-        table, argument, asked : as in `pgmult.core.labels.tell_new_labels`
+        table, argument, asked : as in `pgmult.core.labels.report_new_labels`
 
         Raises
         ------
@@ -292,7 +292,7 @@ class Design:
             cells = cells_of_rows(
                 table_of_rows, name, num_rows_of(table_of_rows, [source_of(name)])
             ).values
-            tell_new_labels(labels, cells, name, table, argument=argument, asked=asked)
+            report_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
         """Return which columns and which terms a formula of some of this one's terms has.
@@ -376,7 +376,7 @@ class Design:
                 nodes = tuple(map(parse_expression, term.expressions))
                 factors = tuple(map(parse_expression, term.factors))
                 inputs, multipliers, _ = _inputs_at(nodes, factors, self._coder, columns)
-                forms = [_told_by(node, columns) for node in nodes]
+                forms = [_text_of(node, columns) for node in nodes]
                 terms.append(replace(term, basis=term.rows(inputs, multipliers, forms)))
                 continue
             cells, _ = _cells_of(term.variables, table, num_rows, term.kind)
@@ -884,7 +884,9 @@ def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     codes = levels.find([labels], True)
     absent = numbered(labels[codes < 0])[0].tolist()
     if absent:
-        named = ", ".join(map(repr, absent[:_TOLD])) + (", ..." if len(absent) > _TOLD else "")
+        named = ", ".join(map(repr, absent[:_MOST_NAMED])) + (
+            ", ..." if len(absent) > _MOST_NAMED else ""
+        )
         raise ValueError(
             f"the map {on_map!r} of {name} must have every area of column {column!r}, it lacks"
             f" {named} (a row {absent[0]!r} whose second cell is empty adds an area without"
@@ -924,7 +926,7 @@ def _inputs_at(
     return inputs, multipliers, [f"{label}:" for label in labels]
 
 
-def _told_by(node: Node, columns: Columns) -> Callable[[float], str]:
+def _text_of(node: Node, columns: Columns) -> Callable[[float], str]:
     """How a value of an expression is written in errors: dates as dates."""
     j = columns.place(node.name) if isinstance(node, Name) else -1
     if j < 0 or columns.origin_of(j) is None:

@@ -5,7 +5,7 @@
 x all terms' hyperparameters, one after the other. Multiplied by a potential on psi, exp(-psi' J psi
 / 2 + h' psi) with diagonal J, w is Gaussian with precision Q(x) + A' J A. `absorb` finds
 A' J A and A' h once, and `at` factors the sum for any x. This is one family of Gaussians of those
-that `pgmult.latent.moves` moves through; what the moves ask of it is `Family`.
+that `pgmult.latent.moves` moves through; what the moves ask of it is `WeightFamily`.
 
 >>> import numpy as np
 >>> from pgmult.latent.terms import Fixed, Levels
@@ -92,7 +92,7 @@ class Law(Protocol):
         """The weights that standard normal numbers stand for."""
 
 
-class Family(Protocol):
+class WeightFamily(Protocol):
     """Gaussian distributions of weights by hyperparameters, and predictors of rows."""
 
     @property

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.additive import Family
+from pgmult.latent.additive import WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 
 _STEP = 0.7  # of the way to moments that match
@@ -78,7 +78,7 @@ class Approximation:
         return np.asarray(rows.slope(psi) - self.h + self.J * psi)
 
 
-def collapsed(family: Family, absorbed: Any, x: FloatArray) -> float:
+def collapsed(family: WeightFamily, absorbed: Any, x: FloatArray) -> float:
     """Log density of hyperparameters, weights integrated out, given an absorbed potential."""
     prior = family.log_prior(x)
     if not np.isfinite(prior):
@@ -130,20 +130,20 @@ class ScalarSites:
 
     rounds: ClassVar[int] = 8
 
-    def first(self, family: Family) -> tuple[FloatArray, FloatArray]:
+    def first(self, family: WeightFamily) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
         if self.start is None:
             return _first_sites(self.rows, family.shape)
         return _expected(self.rows, self.start, np.zeros_like(self.start))
 
     def expected(
-        self, family: Family, law: Any, rng: np.random.Generator
+        self, family: WeightFamily, law: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h from expected slopes and curvatures."""
         return _expected(self.rows, family.predictor(law.mean), family.variances(law, rng))
 
     def matching(
-        self, family: Family, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
+        self, family: WeightFamily, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h most of the way to moments that match."""
         mean, var = family.predictor(law.mean), family.variances(law, rng)
@@ -151,7 +151,7 @@ class ScalarSites:
 
 
 def approximate(
-    family: Family,
+    family: WeightFamily,
     rows: Any,
     sites: Sites | None = None,
     kind: type[Approximation] = Approximation,
@@ -196,7 +196,9 @@ def approximate(
     return replace(base, spread=float(np.sum(np.var(np.maximum(drawn, -_FAR), axis=0))))
 
 
-def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leaning) -> FloatArray:
+def hyperparameters_near(
+    rng: np.random.Generator, family: WeightFamily, guess: Leaning
+) -> FloatArray:
     """A draw from the guess without its long tails that the prior allows, or else its mean."""
     for _ in range(_TRIES):
         x = guess.at(rng.standard_normal(len(guess.mean)))
@@ -205,7 +207,7 @@ def hyperparameters_near(rng: np.random.Generator, family: Family, guess: Leanin
     return guess.mean
 
 
-def _mode(family: Family, absorbed: Any, start: FloatArray) -> Leaning:
+def _mode(family: WeightFamily, absorbed: Any, start: FloatArray) -> Leaning:
     """Mode and curvature, found where reflected standard deviations are the same."""
     sds = family.is_sd()
 

@@ -42,7 +42,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.latent.additive import Additive, Family, Law
+from pgmult.latent.additive import Additive, Law, WeightFamily
 from pgmult.latent.approximation import Approximation, collapsed
 from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
@@ -52,7 +52,7 @@ _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
 
 
-F_co = TypeVar("F_co", bound=Family, covariant=True)
+F_co = TypeVar("F_co", bound=WeightFamily, covariant=True)
 
 
 class Target(NamedTuple, Generic[F_co]):
@@ -83,13 +83,15 @@ class Point(NamedTuple):
     psi: FloatArray
 
     @classmethod
-    def of(cls, x: FloatArray, w: FloatArray, target: Target[Family]) -> "Point":
+    def of(cls, x: FloatArray, w: FloatArray, target: Target[WeightFamily]) -> "Point":
         """The point with these hyperparameters and weights."""
         law = target.family.at(x, target.base.absorbed)
         return cls(x, w, law, target.family.predictor(w))
 
 
-def swing(rng: np.random.Generator, point: Point, target: Target[Family], kicks: int = 3) -> Point:
+def swing(
+    rng: np.random.Generator, point: Point, target: Target[WeightFamily], kicks: int = 3
+) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
     (family, rows, base), law = target, point.law
     step = 0.5 * math.pi / kicks * rng.uniform(0.8, 1.2)
@@ -112,7 +114,7 @@ def swing(rng: np.random.Generator, point: Point, target: Target[Family], kicks:
     )
 
 
-def turn(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
+def turn(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """An elliptical slice of each column of the weights."""
     family, rows, base = target
 
@@ -128,7 +130,7 @@ def turn(rng: np.random.Generator, point: Point, target: Target[Family]) -> Poin
     return point._replace(w=w, psi=family.predictor(w))
 
 
-def leap(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
+def leap(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """A new point that does not depend on the old one, or the old one."""
     for _ in range(_TRIES):  # a law cut off where there is no prior is the same up to a constant
         x = target.base.guess.sample(rng)
@@ -155,7 +157,7 @@ def _weighed(
     rng: np.random.Generator,
     point: Point,
     x: FloatArray,
-    target: Target[Family],
+    target: Target[WeightFamily],
     weights: Callable[[Law], FloatArray],
 ) -> Point:
     """A point at x or the old one, by their densities over those of the distribution of leaps."""
@@ -175,7 +177,7 @@ def _weighed(
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
 
-def carry(rng: np.random.Generator, point: Point, target: Target[Family]) -> Point:
+def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
     family, rows, base = target
     x = sample_hyperparameters(

@@ -25,7 +25,7 @@ from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Areas, Basis, Fixed, Levels, Scaled, Shrunk, Term, log_sd
+from pgmult.latent.terms import Areas, Basis, Fixed, LevelEffects, Scaled, Shrunk, Term, log_sd
 from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
 _SINGULAR = 1e-12
@@ -54,7 +54,7 @@ class _Piece(NamedTuple):
 
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
         """Weights of new levels at hyperparameters."""
-        assert isinstance(self.prior, Levels | Scaled)
+        assert isinstance(self.prior, LevelEffects | Scaled)
         return self.prior.spread(x, noise)
 
 
@@ -94,7 +94,7 @@ class Latent:
             if piece.units is None:
                 sds.append(np.exp(log_sd(x[at][: piece.prior.num_sds])))
             else:
-                assert isinstance(piece.prior, Levels)
+                assert isinstance(piece.prior, LevelEffects)
                 root = piece.units @ piece.prior.cov_root(x[at])
                 sds.append(np.sqrt(np.sum(root**2, axis=1)))
         return np.concatenate(sds)
@@ -224,10 +224,12 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
         )
     fresh = _by_level(-1 - term.codes, values, len(term.new)) if len(term.new) else None
     if term.slopes is None:
-        alone = Levels(len(term.known), 1, **prior)
+        alone = LevelEffects(len(term.known), 1, **prior)
         return _Piece(alone, columns, names, fresh, (term.name,), keys=keys)
     scales = sd.scale * term.slopes.scale if HalfT in laws else np.full(term.width, sd.scale)
-    wide = Levels(len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta)
+    wide = LevelEffects(
+        len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta
+    )
     sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
     units = term.slopes.unscale(np.eye(term.width))
     return _Piece(wide, columns, names, fresh, sds, units, keys)

@@ -249,7 +249,7 @@ class Shrunk(Checked):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Levels(Checked):
+class LevelEffects(Checked):
     """Rows of effects, one per level of a grouping: N(0, Sigma), independent of each other.
 
     Attributes
@@ -359,7 +359,7 @@ class Levels(Checked):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apart(Levels):
+class Apart(LevelEffects):
     """Rows of effects, one per level of a grouping, that are independent: no correlations."""
 
     @property

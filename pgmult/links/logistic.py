@@ -1,4 +1,4 @@
-"""Expectations of the logistic function under normal laws, by quadrature."""
+"""Expectations of the logistic function under normal distributions, by quadrature."""
 
 import math
 

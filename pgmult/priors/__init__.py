@@ -1,8 +1,8 @@
 """Priors that are conjugate to what the links emit: each has a method ``condition``."""
 
 from pgmult.priors.dirichlet import Dirichlet
+from pgmult.priors.distributions import LKJ, HalfT, Horseshoe, LogNormal, Normal
 from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
-from pgmult.priors.laws import LKJ, HalfT, Horseshoe, LogNormal, Normal
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
 __all__ = [

@@ -38,10 +38,10 @@ from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.columns import (
     cells_of_rows,
     days_or_numbers,
+    label_or_quantile_values,
     listed,
     moved,
     source_of,
-    told_values,
 )
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
@@ -584,7 +584,7 @@ def predicted_rows(
         with under_name(name, of="the table"), under_name(name, of="covariates"):
             if may_be_new:
                 hint = "new_levels=True" if name == "census" else None
-                data.design.tell_new_labels(exact, name, argument=hint, asked=bool(new_levels))
+                data.design.report_new_labels(exact, name, argument=hint, asked=bool(new_levels))
             design = data.design.like(exact, new_levels=may_be_new, num_rows=num_rows)
         return _probabilities(run, data, design, max_draws, seed)
 
@@ -734,7 +734,9 @@ def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     cells = np.asarray(table_of(data.design)[column])
     is_number = cells.dtype.kind in "fM"  # labels are told also where nobody has them
-    return told_values(data.each_of(cells) if is_number else cells, data.design.levels_of(column))
+    return label_or_quantile_values(
+        data.each_of(cells) if is_number else cells, data.design.levels_of(column)
+    )
 
 
 def known_there(design: Design) -> set[str]:

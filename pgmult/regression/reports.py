@@ -17,7 +17,7 @@ from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.tabled import Column, probability_text
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import listed, quantiles, told_values
+from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import table_of
 from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
@@ -176,7 +176,7 @@ def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
     if cells.dtype.kind in "fM" and len(values) > len(_CURVE):
         between = "nearest" if column in known_there(data.design) else "linear"
         values = np.unique(quantiles(data.each_of(cells), _CURVE, between))
-    asked = told_values(cells, levels) if levels else listed(values)
+    asked = label_or_quantile_values(cells, levels) if levels else listed(values)
     return average(over=rows, set={column: asked})
 
 
@@ -288,7 +288,7 @@ def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Sect
     figure = Forest(
         labels=texts[first], mean=mean[first].T, lower=lower[first].T, upper=upper[first].T,
         legend=dict(enumerate(categories)), line=0.0 if estimand.is_difference else None, name=axis,
-        cells=cells, told=[", ".join(map(str, row)) for row in notes],
+        cells=cells, texts=[", ".join(map(str, row)) for row in notes],
     )  # fmt: skip
     return Section(
         title, note, head=(axis, *categories), rows=rows, figures=[figure], is_drawn=beside,

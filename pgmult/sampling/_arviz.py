@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows, TellsRows, TellsRowsInTurn
+from pgmult.core.typing import FloatArray, IntArray, ObservedRows, PredictsRows, PredictsRowsInTurn
 from pgmult.sampling.draws import Draws
 
 _STATS = {"log_likelihood": "total_log_likelihood"}
@@ -77,7 +77,7 @@ def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws)
 def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
     """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
-    if not isinstance(model, TellsRows | TellsRowsInTurn):
+    if not isinstance(model, PredictsRows | PredictsRowsInTurn):
         raise TypeError(
             "data must be left out: they are no multinomial rows to"
             f" {type(model).__name__}, whose draws go alone"
@@ -130,7 +130,7 @@ def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[st
 
 def _of_draw(
     rng: np.random.Generator,
-    model: TellsRows | TellsRowsInTurn,
+    model: PredictsRows | PredictsRowsInTurn,
     draw: Mapping[str, Any],
     data: Any,
     rows: ObservedRows,
@@ -139,7 +139,7 @@ def _of_draw(
     predicts: bool,
 ) -> tuple[FloatArray, IntArray | None]:
     """Log likelihoods of the rows that are `full`, without coefficients, and new counts of all."""
-    if not isinstance(model, TellsRows):
+    if not isinstance(model, PredictsRows):
         new = model.replicate(rng, draw, data) if predicts else None
         return model.log_predictive(draw, data)[full], new
     probs = model.row_probs(draw, data)

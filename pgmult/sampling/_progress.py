@@ -51,7 +51,7 @@ class Progress:
         self._goal = goal
         self._worth, self._weighed = math.nan, self._began
         self._compiled = compilations().done if self.enabled else 0
-        self._told_of_compiling = False
+        self._said_compiling = False
 
     @property
     def watches(self) -> bool:
@@ -82,12 +82,12 @@ class Progress:
         now = time.monotonic()
         counter = compilations()
         compiles = counter.running > 0
-        if compiles or not done:  # starts, and sweeps that compile, tell nothing of the others
+        if compiles or not done:  # starts, and sweeps that compile, say nothing about the others
             self._speeds = deque([(now, done)])
-        untold = self._log and not self._told_of_compiling
-        if compiles and untold and now > self._began + _PATIENCE:
+        is_first = self._log and not self._said_compiling
+        if compiles and is_first and now > self._began + _PATIENCE:
             self._line.keep("compiling, once: the machine code is kept for next time")
-            self._told_of_compiling = True
+            self._said_compiling = True
         while len(self._speeds) > 1 and self._speeds[1][0] < now - _WINDOW:
             self._speeds.popleft()
         then, before = self._speeds[0]

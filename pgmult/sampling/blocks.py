@@ -133,7 +133,7 @@ class SweepsInBlocks:
     summary_names : frozenset of str
         The variables that `summarized` knows.
     whole_names : frozenset of str
-        Variables that no sum over rows tells, as it would cost too much.
+        Variables that no sum over rows gives, as it would cost too much.
     block_rows : int
         Rows of a block.
     """
@@ -397,7 +397,7 @@ def with_rows_of(model: Any, shared: State, state: State) -> State:
     return replace(shared, **local)  # type: ignore[type-var]
 
 
-class Moved(NamedTuple):
+class MovedRows(NamedTuple):
     """Neighbouring rows after their step of a sweep, or an answer.
 
     Attributes
@@ -445,7 +445,7 @@ def local_steps(
     *,
     overwrite: bool = False,
     threads: int = 1,
-) -> Moved:
+) -> MovedRows:
     """The local steps of neighbouring blocks.
 
     Parameters
@@ -538,12 +538,12 @@ def local_answers(
     key: NDArray[np.uint64],
     number: int,
     ask: Ask,
-    moved: Moved,
+    moved: MovedRows,
     data: Any,
     first: int = 0,
     *,
     threads: int = 1,
-) -> Moved:
+) -> MovedRows:
     """The answers of neighbouring blocks to an `Ask`, the `number`-th of a sweep, from 1.
 
     Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
@@ -554,7 +554,7 @@ def local_answers(
 
     seed = (key, number) if ask.draws else None
     state, held, total = _each_block(model, seed, moved.state, data, first, of_block, True, threads)
-    return Moved(state, held, total) if ask.moves else Moved(moved.state, moved.held, total)
+    return MovedRows(state, held, total) if ask.moves else MovedRows(moved.state, moved.held, total)
 
 
 def _each_block(
@@ -566,7 +566,7 @@ def _each_block(
     move: Callable[..., tuple[Any, Any, Sums]],
     overwrite: bool,
     threads: int,
-) -> Moved:
+) -> MovedRows:
     """`move` of every block: its generator, rows, data and number among these."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
@@ -591,7 +591,7 @@ def _each_block(
         return sums
 
     total = _total(act, len(parts), first, threads)
-    return Moved(whole, kept, total)
+    return MovedRows(whole, kept, total)
 
 
 def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> Total:

@@ -13,12 +13,12 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core.sweeps import Sampler, sampler_of
 from pgmult.core.typing import Model, traits_of, variable
 from pgmult.sampling.blocks import local_fields
-from pgmult.sampling.cluster.files import ChainFiles, Part
+from pgmult.sampling.cluster.files import ChainFiles, RowRange
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
 from pgmult.sampling.codec import contiguous
 from pgmult.sampling.memory import ChainMemory
 from pgmult.sampling.plan import Plan
-from pgmult.sampling.store import LOG_LIKELIHOOD, ChainWriter, Counters, Run
+from pgmult.sampling.store import LOG_LIKELIHOOD, ChainWriter, Counters, RunReader
 
 _SHOW_SECONDS = 1.0  # how often a chain works out its log likelihood for the progress line
 
@@ -44,18 +44,18 @@ class Chain:
         self.sweep, self.seconds = 0, 0.0
         self.state: Any = None
         self.log_likelihood = math.nan  # the latest that is known
-        self._parts: tuple[Part, ...] = ()  # files of the state's rows, where they are not in it
+        self._parts: tuple[RowRange, ...] = ()  # files of the rows, where the state lacks them
         self._generator: Mapping[str, Any] = {}  # at `state`
         self._began = 0.0
         self._shown = -math.inf
 
-    def restore(self, run: Run, modules: Collection[str], counters: Counters) -> None:
+    def restore(self, run: RunReader, modules: Collection[str], counters: Counters) -> None:
         """Go on from its checkpoint in a run directory, if there is one."""
         checkpoint = run.checkpoint(self.number, modules)
         if checkpoint is None:
             return
         self.state = checkpoint["state"]
-        self._parts = tuple(Part(*entry) for entry in checkpoint["parts"])
+        self._parts = tuple(RowRange(*entry) for entry in checkpoint["parts"])
         self.sweep, self.seconds = counters.sweep, counters.seconds
         self.rng.bit_generator.state = checkpoint["generator"]
 
@@ -161,7 +161,7 @@ class Chain:
 class RowsHere:
     """All of the state in this process."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[RowRange, ...] = ()
     show_seconds = _SHOW_SECONDS
 
     def __init__(
@@ -178,11 +178,11 @@ class RowsHere:
     def _sampler(self) -> Sampler[Any]:
         return sampler_of(self._model, self._data)
 
-    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]]:
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[RowRange, ...]]:
         """Return the state where the chain starts, all of it."""
         return self._sampler.init(rng), ()
 
-    def begin(self, state: Any, parts: tuple[Part, ...], sweep: int) -> Any:
+    def begin(self, state: Any, parts: tuple[RowRange, ...], sweep: int) -> Any:
         """The whole state, of which workers may have left rows in files."""
         if parts:
             assert self._files is not None

@@ -27,7 +27,7 @@ from pgmult.sampling.labels import LabelMatches, match_rows
 ESS_PER_CHAIN_LIMIT = 100
 _CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
 _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
-_MATCHED_DRAWS = 100  # of a chain, whose mean rows tell labels apart
+_MATCHED_DRAWS = 100  # of a chain, whose mean rows distinguish labels
 _FAR = 1.1  # R-hat of chains that more draws alone do not join
 _NEARLY = 1.1  # R-hat of chains that agree roughly
 _SLOW = 1.05  # R-hat beyond which a verdict names what else the page shows

@@ -99,8 +99,8 @@ def sample(
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
     until : str, optional
-        When to stop before `draws` are made. "400ess": once what reports tell first (or the first
-        kept variable that chains can agree on) has an effective sample size of 400 over all chains,
+        When to stop before `draws` are made. "400ess": once the main results (or the first kept
+        variable that chains can agree on) have an effective sample size of 400 over all chains,
         the smallest of 200 entries. "settled": after 200 draws a chain, once that is 100 a chain
         (fields: after 100, once psi is worth 40 a chain and hyperparameters 25)
         and chains agree in their log likelihoods; of topics, once these are level (see

@@ -6,7 +6,7 @@ whenever a quarter more have been made, from the draws alone: so a run with the 
 the same draw, in one piece or resumed. Time is measured, and the number of draws that were kept is
 written down.
 
-A run is settled once what a report tells first is worth a hundred independent draws a chain, or as
+A run is settled once the main results are worth a hundred independent draws a chain, or as
 many as the model says, and the chains' log likelihoods agree. Chains of topics stay in different
 modes and never agree. They are settled once the log likelihood of each is level, that is, its mean
 moves by less than 1/4000 of itself from the first half of the draws to the second, and once most
@@ -84,8 +84,8 @@ class Goal(NamedTuple):
         """The goal of so many chains of a model."""
         if not self.settles:
             return self
-        least = min([_WORTH, *traits.settled_at.values()])
-        shares = {name: least / value for name, value in traits.settled_at.items()}
+        least = min([_WORTH, *traits.ess_targets.values()])
+        shares = {name: least / value for name, value in traits.ess_targets.items()}
         worth = math.inf if traits.many_modes else least * chains
         return self._replace(worth=worth, shares=shares, least_draws=traits.least_draws)
 
@@ -124,9 +124,9 @@ def as_goal(until: Any) -> Goal | None:
 
 
 def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """What a run's worth is judged by: what reports tell first, of what is kept.
+    """Return the variables by which a run is judged: main results among those that it keeps.
 
-    The model's ``told``, or else the first variable that chains can be expected to agree on.
+    The model's ``monitored``, or else the first variable that chains can be expected to agree on.
 
     Parameters
     ----------
@@ -134,13 +134,13 @@ def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
     kept : mapping from a variable to the names of its axes
     """
     traits = traits_of(model)
-    main = [name for name in traits.told if name in kept]
+    main = [name for name in traits.monitored if name in kept]
     judged = [name for name, axes in kept.items() if traits.basis_dims.isdisjoint(axes)]
     return main or list(judged or kept)[:1]
 
 
 class Watch:
-    """What is watched of a run: what reports tell first, the log likelihoods, and its goal.
+    """Monitor of a run: its main results, its log likelihoods and its goal.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ class Watch:
         dims = {name: tuple(model.dims[name]) for name in names}
         self.goal = None if goal is None else goal.of(traits, chains)
         self._settings = settings
-        self._told = [
+        self._monitored = [
             Trace(name, chains, labelled=not traits.label_dims.isdisjoint(dims[name]))
             for name in watched(model, dims)
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
-        self.traces = {trace.name: trace for trace in (*self._told, self._score)}
+        self.traces = {trace.name: trace for trace in (*self._monitored, self._score)}
         self._model: ReportsFirst | None = None
         self.names = list(self.traces)
         if self.goal is not None and self.goal.asks_for_level and isinstance(model, ReportsFirst):
@@ -183,7 +183,7 @@ class Watch:
     def worth(self, draws: int | None = None) -> float:
         """Independent draws that the first, or all so far, are worth; nan if nobody knows."""
         shares = {} if self.goal is None else self.goal.shares
-        worth = (trace.worth(draws) * shares.get(trace.name, 1.0) for trace in self._told)
+        worth = (trace.worth(draws) * shares.get(trace.name, 1.0) for trace in self._monitored)
         return min((value for value in worth if not math.isnan(value)), default=math.nan)
 
     def is_reached(self, draws: int, states: Sequence[Any], data: Any) -> bool:
@@ -224,7 +224,7 @@ class Watch:
                 f"{'' if self._model is None else reported}{at_most}"
             )
         return (
-            f"as soon as what is told first was worth {self.goal.worth:,.0f} independent"
+            f"as soon as the main results were worth {self.goal.worth:,.0f} independent"
             f" draws{at_most}"
         )
 

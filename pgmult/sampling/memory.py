@@ -44,7 +44,7 @@ class Memory:
                 }
 
     def posterior(
-        self, plan: Plan, kept: list[int], seconds: Sequence[float], told: dict[str, Any]
+        self, plan: Plan, kept: list[int], seconds: Sequence[float], attrs: dict[str, Any]
     ) -> Posterior:
         """The posterior of the most draws that form an array, as many of each of its chains.
 
@@ -55,7 +55,7 @@ class Memory:
             Draws of each chain.
         seconds : sequence of float
             That each chain took.
-        told : dict
+        attrs : dict
             More attributes of the posterior.
         """
         chains, num_draws = rectangle(kept)
@@ -72,7 +72,7 @@ class Memory:
             dims={name: plan.model.dims[name] for name in arrays},
             coords={"chain": np.array(chains), **plan.coords},
             sample_stats=stats,
-            attrs=plan.attrs() | told | {"seconds": [seconds[i] for i in chains]},
+            attrs=plan.attrs() | attrs | {"seconds": [seconds[i] for i in chains]},
             label_dims=traits_of(plan.model).label_dims,
             origin=plan.origin,
             every=every,

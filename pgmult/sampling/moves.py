@@ -56,7 +56,7 @@ def slice_sample(
     x : array, ``(n,)``
         Where the density is positive.
     width : float
-        Of the first interval: a few standard deviations. Any width leaves the law unchanged.
+        Of the first interval: a few standard deviations. Any width leaves the target unchanged.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from typing import Any
 from pgmult.core.sealed import reading
 from pgmult.core.typing import Linked, data_of
 from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
-from pgmult.sampling.store import Run
+from pgmult.sampling.store import RunReader
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Origin:
         }
 
     @classmethod
-    def stored(cls, run: Run, model: Any) -> "Origin | None":
+    def stored(cls, run: RunReader, model: Any) -> "Origin | None":
         """Origin of the draws in a run directory; None where it cannot be decoded.
 
         `model` is theirs where its class is not of pgmult, or None.
@@ -77,11 +77,11 @@ def _itself(data: Any) -> Any:
     return data
 
 
-def _stored_data(run: Run, modules: Collection[str]) -> Any:
+def _stored_data(run: RunReader, modules: Collection[str]) -> Any:
     return run.inputs(modules)["data"]
 
 
-def stored_model(run: Run, model: Any, modules: Collection[str]) -> Any:
+def stored_model(run: RunReader, model: Any, modules: Collection[str]) -> Any:
     """The model of the draws in a run directory; one that is given must be that.
 
     Raises

@@ -19,7 +19,7 @@ from pgmult.sampling.blocks import as_block_model, is_of_rows
 from pgmult.sampling.cluster.opening import check_cluster
 from pgmult.sampling.codec import contiguous, fingerprint
 from pgmult.sampling.origin import Origin, stored_model
-from pgmult.sampling.store import LOG_LIKELIHOOD, MOST_SWEEPS, Run, Settings
+from pgmult.sampling.store import LOG_LIKELIHOOD, MOST_SWEEPS, RunReader, Settings
 
 _SHARED = 2**31  # the spawn key of a start that chains share; theirs are 0, 1, 2, ...
 
@@ -62,7 +62,7 @@ class Plan:
         return cls(model, data, settings, *_begin(starts, model, data, settings, threads))
 
     @classmethod
-    def stored(cls, run: Run, model: Any, data: Any, modules: Collection[str]) -> Self:
+    def stored(cls, run: RunReader, model: Any, data: Any, modules: Collection[str]) -> Self:
         """Plan of a run directory; a model and data that are given must be those of the run.
 
         Parameters
@@ -228,7 +228,7 @@ def _as_names(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
 def _begin(
     starts: Any, model: Any, data: Any, settings: Settings, threads: int
 ) -> tuple[Any, dict[str, Any]]:
-    """States to begin with, None where chains find their own, and attributes that tell of them."""
+    """States to begin with, None where chains find their own, and attributes that describe them."""
     if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":
         return None, {"starts": "own"}
     if isinstance(starts, str):

@@ -33,10 +33,10 @@ from pgmult.sampling.convergence import convergence_problems, label_matches
 from pgmult.sampling.draws import Draws
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.origin import Origin
-from pgmult.sampling.store import Run, RunWriter, StoredDraws, rectangle
+from pgmult.sampling.store import RunReader, RunWriter, StoredDraws, rectangle
 from pgmult.sampling.summary import Summary, summarise
 
-_SUMMARY_ENTRIES = 1000  # of one variable, in a summary unless told otherwise
+_SUMMARY_ENTRIES = 1000  # of one variable, in a summary by default
 
 
 class Posterior(Draws):
@@ -247,7 +247,7 @@ class Posterior(Draws):
 
         Notes
         -----
-        Where not every draw of each variable was kept, only the draws that all have are told.
+        Where not every draw of each variable was kept, only the draws that all have are summarized.
         """
         return to_arviz(self, data, as_seed(random_seed))
 
@@ -284,7 +284,7 @@ def load(
         If a file is damaged, or `model` is not that of the draws.
     """
     as_choice(damaged, "damaged", ("raise", "drop"))
-    run = Run(as_path(path))
+    run = RunReader(as_path(path))
     origin = Origin.stored(run, model)
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters
@@ -301,7 +301,7 @@ def load(
             f"{path}: chains left out of {num_draws} draws a chain: {left_out}", stacklevel=2
         )
     dims, coords = run.meta["dims"], run.coords()
-    kinds: dict[str, Any] = {  # where no chain has begun, all that the labels tell
+    kinds: dict[str, Any] = {  # where no chain has begun, all that the labels show
         name: (tuple(len(coords.get(axis, ())) for axis in dims.get(name, ())), np.dtype(float))
         for name in run.names
     }

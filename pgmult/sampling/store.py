@@ -1,4 +1,4 @@
-"""The run directory: a run on disk that can be killed at any moment, and tells when it is damaged.
+"""The run directory: a run on disk that can be killed at any moment, and reports damage.
 
 ::
 
@@ -83,7 +83,7 @@ Kind = tuple[tuple[int, ...], np.dtype[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawsFile:
     """One file of draws: ``start <= draw < stop`` of one variable.
 
     `seed` is the CRC-32 of all that `crc` covers besides the file's content.
@@ -152,7 +152,7 @@ class Counters(NamedTuple):
     kinds: Mapping[str, Kind] = {}
 
 
-class Run:
+class RunReader:
     """A run directory, open for reading; another process may be writing to it.
 
     Raises
@@ -240,7 +240,7 @@ class Run:
             kinds = {name: (tuple(s), np.dtype(d)) for name, (s, d) in counters.kinds.items()}
         return counters._replace(kinds=kinds)
 
-    def parts(self, chain: int, name: str, kept: int) -> list[Part]:
+    def parts(self, chain: int, name: str, kept: int) -> list[DrawsFile]:
         """The files that hold what was kept of draws 0 to `kept` of one variable, in order."""
         kept //= self.every.get(name, 1)
         paths = sorted(
@@ -296,12 +296,12 @@ class Run:
             raise ValueError(f"{self.path / place} is missing, and there are draws of that chain")
         return None
 
-    def _all_parts(self, chain: int, name: str | None = None) -> Iterator[Part]:
+    def _all_parts(self, chain: int, name: str | None = None) -> Iterator[DrawsFile]:
         for path in self._folder(chain).iterdir():
             match = _PART.fullmatch(path.name)
             if match and name in (None, match[2]) and int(match[3]) < int(match[4]):
                 seed = self._seed(f"chain-{chain}/{match[1]}")
-                yield Part(path, int(match[3]), int(match[4]), int(match[5], 16), seed)
+                yield DrawsFile(path, int(match[3]), int(match[4]), int(match[5], 16), seed)
 
     def _seed(self, place: str) -> int:
         return seed_of(self.meta["id"], place)
@@ -310,12 +310,12 @@ class Run:
         return read_bundle(self.path / place, self._seed(place), names, *more, **how)
 
 
-class RunWriter(Run):
+class RunWriter(RunReader):
     """A run directory that this process, and no other, writes to. Use it in a ``with`` block."""
 
     def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
         if lock is None:
-            Run(path)  # nothing is touched unless it is a run
+            RunReader(path)  # nothing is touched unless it is a run
             lock = _locked(Path(path))
         self._lock = lock
         try:
@@ -472,7 +472,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
 
     def __init__(
         self,
-        run: Run,
+        run: RunReader,
         names: Collection[str],
         kept: Mapping[int, int],
         num_draws: int,
@@ -482,7 +482,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         self._num_draws = num_draws
         self.every = {name: n for name, n in run.every.items() if name in names}
         self._kinds = kinds
-        self._parts: dict[str, list[list[Part]]] = {}
+        self._parts: dict[str, list[list[DrawsFile]]] = {}
         for name in names:
             chains = [run.parts(chain, name, count) for chain, count in kept.items()]
             self._parts[name] = [

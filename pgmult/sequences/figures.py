@@ -81,7 +81,7 @@ def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
     """Options of `Lines`: an axis of steps of a sequence, with times where it has them."""
     if data.starts is None:
         return {"x_label": "step"}
-    return {"x_label": "time", "tell": partial(when, data, sequence)}
+    return {"x_label": "time", "tick_text": partial(when, data, sequence)}
 
 
 def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:

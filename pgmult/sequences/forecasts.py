@@ -63,7 +63,7 @@ _SIMULATED = 4000  # states that a mean is over, of all draws together
 _MOST_STATES, _MOST_KEPT = 1 << 25, 1 << 27  # numbers of paths and of a filter's steps
 _FEWEST_PARTICLES = 32
 _MOST_BEGUN = 20_000  # steps of all beginnings of sequences
-_TOLD = 0.01  # a simulation error that is reported
+_LEAST_ERROR = 0.01  # a simulation error that is reported
 
 
 def predict(
@@ -424,7 +424,7 @@ def _has_new_levels(data: Sequences) -> bool:
 
 def _warn_of_error(variance: float) -> None:
     """Tell the largest standard error that simulation leaves in a mean, if it is large."""
-    if (error := np.sqrt(variance)) >= _TOLD:
+    if (error := np.sqrt(variance)) >= _LEAST_ERROR:
         warnings.warn(
             f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
             " (max_draws=) lower it",

@@ -32,7 +32,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.reports import Interval, Section
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import listed, quantiles, told_values
+from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
@@ -151,7 +151,7 @@ def _input_effects(
     if by is not None:
         as_choice(by, "by", others)
     if values is None:
-        values = told_values(table[column], data.design.levels_of(column))
+        values = label_or_quantile_values(table[column], data.design.levels_of(column))
     is_mixed = isinstance(run.model, MixedHMM)
     of_rows = _long_run_shares if is_mixed else _moved_along
 

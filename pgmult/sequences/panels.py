@@ -70,7 +70,7 @@ def _pairs_of(data: Sequences) -> tuple[_Pairs, IntArray]:
     return _Pairs(steps, symbols[steps - 1], symbols[steps], main), symbols
 
 
-def _told(counts: IntArray) -> tuple[str, ...]:
+def _texts(counts: IntArray) -> tuple[str, ...]:
     """How many, and the share of each."""
     return f"{counts.sum():,}", *(f"{x:.2f}" for x in counts / counts.sum())
 
@@ -83,14 +83,14 @@ def population(data: Sequences) -> list[Section]:
     step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
     which = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
     follows = [
-        (names[k], *_told(row)) for k, row in zip(main, pairs.counts(), strict=True) if row.any()
+        (names[k], *_texts(row)) for k, row in zip(main, pairs.counts(), strict=True) if row.any()
     ]
     last = int(data.lengths.max())
     along = []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
         counts = np.bincount(symbols[(step == t) & (symbols >= 0)], minlength=len(main))
         if counts.any():
-            along.append((str(t), *_told(counts)))
+            along.append((str(t), *_texts(counts)))
     return [
         Section(
             "What follows what",
@@ -121,7 +121,7 @@ def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator
             continue
         counts = np.array([pairs.counts(group == j) for j in range(len(names))])
         rows = [
-            (after, value, *_told(row))
+            (after, value, *_texts(row))
             for after, by_value in zip(heads, counts.swapaxes(0, 1)[:_MOST_AFTER], strict=False)
             for value, row in zip(names, by_value, strict=True)
             if row.any()

@@ -31,7 +31,7 @@ from pgmult.core.reports import Section
 from pgmult.core.tabled import Table
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import told_values
+from pgmult.formulas.columns import label_or_quantile_values
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, few_of
@@ -376,7 +376,7 @@ def _settings(
         return "", (), [None], [every]
     cells = table_of(data.design)
     if by in cells and np.asarray(cells[by]).dtype.kind in "fM":  # a number has no groups
-        at, by = {**at, by: told_values(cells[by])}, None
+        at, by = {**at, by: label_or_quantile_values(cells[by])}, None
     several = {name: list(v) for name, v in at.items() if isinstance(v, list | tuple | np.ndarray)}
     for name in (*at, *([] if by is None else [by])):
         as_choice(name, "by" if name == by else "at", list(cells))
@@ -398,6 +398,6 @@ def _settings(
     if by is None:
         return "", (), [design(fixed)], [every]
     labels = np.asarray(cells[by])
-    values = list(told_values(cells[by], data.design.levels_of(by)))
+    values = list(label_or_quantile_values(cells[by], data.design.levels_of(by)))
     one = design(fixed)
     return by, values, [one] * len(values), [labels == value for value in values]

@@ -12,13 +12,13 @@ p(x, y) = p(x | y) p(y), so
 does not depend on x. `conditional_ratio` evaluates it at several x. It needs no randomness, holds
 to rounding, and names the block that is wrong.
 
-**The joint distribution test** (Geweke 2004). Let p(s) be the prior of a state and p(d | s) the law
-of the data. If s_0 ~ p(s), and then for l = 1, 2, ...
+**The joint distribution test** (Geweke 2004). Let p(s) be the prior of a state and p(d | s) the
+distribution of the data. If s_0 ~ p(s), and then for l = 1, 2, ...
 
     d_l ~ p(d | s_{l-1})        `simulate`
     s_l ~ T(. | s_{l-1}, d_l)   `step`
 
-and T leaves p(s | d_l) invariant, then every pair (s_l, d_l) has exactly the joint law
+and T leaves p(s | d_l) invariant, then every pair (s_l, d_l) has exactly the joint distribution
 p(s) p(d | s), as has the pair (s_0, d_1) that comes before any step. So for every function g
 
     mean of g(s_1, d_1), ..., g(s_L, d_L)  -  g(s_0, d_1)
@@ -32,7 +32,7 @@ made of ranks: with u in (0, 1) the rank of a scalar among all the draws of the 
 gives its *shift* sqrt(3) (2u - 1) and its *spread* sqrt(5) (6u^2 - 6u + 1), and some pairs of
 these give their product. These are the first moments, second moments and cross
 moments of Geweke's paper, bounded and without scale. That u is estimated changes the differences
-only at second order, because both sides of each difference have the same law.
+only at second order, because both sides of each difference have the same distribution.
 
 **Simulation-based calibration** (Talts et al. 2018; data-dependent quantities: Modrák et al. 2023).
 If s* ~ p(s), d ~ p(d | s*), and s_1, ..., s_M are independent draws from p(s | d), then the rank
@@ -43,8 +43,8 @@ of their first four Legendre components, which is chi-square with four degrees o
 
 **The coin.** Draw two states from the prior, toss a coin for which of them simulates the data. By
 Bayes' rule the log odds of the coin given the data are the difference of the two log likelihoods.
-`likelihood` counts how often the less likely state was the true one and compares with the exact law
-of that number, which tests that `simulate` and `log_likelihood` agree.
+`likelihood` counts how often the less likely state was the true one and compares with the exact
+distribution of that number, which tests that `simulate` and `log_likelihood` agree.
 
 A verdict follows one *sequential rule*. A run has the p-value p = (number of statistics) times
 (smallest p-value of a statistic), Bonferroni's. It passes if p >= level, fails if p < level**2, and

@@ -228,9 +228,9 @@ def check_model(
     `prior`, `simulate`, `init` and `step` change no argument and draw the same for the same seed
     on one thread and two; that `prior` and `simulate` do not read the counts, and that simulated
     data keep dtypes and, where the data have a property of that name, `totals`; that
-    `log_likelihood` is finite, repeatable and the law of `simulate`; that `dims` and `coords`
+    `log_likelihood` is finite, repeatable and the density of `simulate`; that `dims` and `coords`
     agree with the arrays; that `step` moves everything that the prior varies; that a state
-    rebuilt from its fields continues exactly; and that `step` leaves the joint law invariant.
+    rebuilt from its fields continues exactly; and that `step` leaves the joint density invariant.
 
     Parameters
     ----------

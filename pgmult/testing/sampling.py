@@ -118,7 +118,7 @@ def conditional_ratio(
     AssertionError
         If the spread is too large or a density is not finite.
     ValueError
-        If the points cannot tell a right conditional from a wrong one.
+        If the points cannot distinguish a right conditional from a wrong one.
     """
     for name, function in (("log_joint", log_joint), ("log_conditional", log_conditional)):
         if not callable(function):
@@ -170,7 +170,7 @@ def _field(name: str, state: Any, data: Any) -> ArrayLike:
 def _named_functions(
     model: Model[Any, Any], state: Any, statistics: Statistics | None
 ) -> dict[str, Callable[[Any, Any], ArrayLike]]:
-    """Functions of (state, data): all fields and the log likelihood, unless told otherwise.
+    """Functions of (state, data): all fields and the log likelihood, by default.
 
     Not fields whose metadata say ``has_law=False``: what a sweep remembers, and the prior leaves 0.
     """
@@ -492,10 +492,10 @@ def likelihood(
             upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
         depends = (chances != 0.5).any()
         require(depends, "log_likelihood must depend on the state, but it never does")
-        law = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
+        pmf = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
         for chance in chances:
-            law = np.convolve(law, [1.0 - chance, chance])
-        tails = law[: upsets + 1].sum(), law[upsets:].sum()
+            pmf = np.convolve(pmf, [1.0 - chance, chance])
+        tails = pmf[: upsets + 1].sum(), pmf[upsets:].sum()
         deviation = max(np.sqrt((chances * (1.0 - chances)).sum()), np.finfo(np.float64).tiny)
         return Verdict(
             test="likelihood",

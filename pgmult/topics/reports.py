@@ -47,9 +47,9 @@ from pgmult.topics.summaries.documents import Quote, Quotes, quotes
 from pgmult.topics.summaries.effects import (
     TopicShares,
     effects,
-    told_worth,
     topic_names,
     variance_shares,
+    with_draws_column,
 )
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
@@ -467,7 +467,7 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
         Column("first", [names[pair.first] for pair in pairs], "of"),
         Column("second", [names[pair.second] for pair in pairs], "and"),
     ]
-    table = told_worth(Table("", parts), worth_of(pairs))
+    table = with_draws_column(Table("", parts), worth_of(pairs))
     note = (
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
         " anyway: 0 where topics are unrelated. Posterior mean"
@@ -527,7 +527,7 @@ def _of_covariates(
         sections.append(_curves(curves, of_curve < FEW_DRAWS, inside))
     if data.design.terms:
         terms = variance_shares(run)
-        table = told_worth(terms.table(), independent_draws(terms.draws, run.num_chains))
+        table = with_draws_column(terms.table(), independent_draws(terms.draws, run.num_chains))
         sections.append(Section("What goes with random terms", table=table))
     if data.content is not None and "group_topics" in run:
         groups = content(run)
@@ -544,7 +544,7 @@ def _of_covariates(
     return verdict, sections, worth
 
 
-def _largest_difference(gap: TopicShares, title: str, is_told: BoolArray) -> str:
+def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) -> str:
     """Say whether any topic differs beyond its interval, and which of the named ones do most."""
     mean, (lower, upper) = gap.mean, gap.interval()
     differs = (lower > 0.0) | (upper < 0.0)
@@ -552,7 +552,7 @@ def _largest_difference(gap: TopicShares, title: str, is_told: BoolArray) -> str
     if not differs.any():
         return f"{title}: no topic's share differs beyond its {interval}."
     text = f"{title}: {differs.sum()} of {len(mean)} topics differ beyond their {interval}"
-    sure = np.flatnonzero(differs & is_told)
+    sure = np.flatnonzero(differs & is_reported)
     if not len(sure):
         return f"{text}; none of these differences is reliable yet."
     best = sure[np.argsort(-np.abs(mean[sure]))][:3]

@@ -71,7 +71,7 @@ def check_derivatives(
 
 
 def _bends(hessian: FloatArray) -> FloatArray:
-    """How far f goes in each coordinate until its curvature tells, at most 1, ``(num, n)``."""
+    """How far f goes in each coordinate until its curvature matters, at most 1, ``(num, n)``."""
     curvature = np.abs(np.diagonal(hessian, axis1=1, axis2=2))
     return np.asarray(1.0 / np.sqrt(np.maximum(np.nan_to_num(curvature), 1.0)))
 

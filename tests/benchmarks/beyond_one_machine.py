@@ -185,7 +185,7 @@ def there(options, where, corpus, state, model):
     wall, driver, cpu, faults = (ended - began) / n
     seconds, own, theirs, _ = after - before
     tasks = workers.done[first:last]
-    kinds = {"step": 0.0, "tell": 0.0}
+    kinds = {"step": 0.0, "summarize": 0.0}
     for task, _, task_cpu in tasks:
         kind = "step" if task.kind == "answer" else task.kind
         if kind in kinds:
@@ -196,11 +196,11 @@ def there(options, where, corpus, state, model):
             what = task.sweep, *(number for number, _ in task.asks[-1:])
             slowest[what] = max(slowest.get(what, 0.0), done.seconds)
     at_rest = (own + theirs) / seconds * wall
-    besides = cpu - kinds["step"] - kinds["tell"] + driver
+    besides = cpu - kinds["step"] - kinds["summarize"] + driver
     return {
         "rows": kinds["step"],
-        "tell": kinds["tell"],
-        "workers besides": cpu - kinds["step"] - kinds["tell"],
+        "summarize": kinds["summarize"],
+        "workers besides": cpu - kinds["step"] - kinds["summarize"],
         "driver": driver,
         "of both, at rest": at_rest,
         "beside rows": besides / kinds["step"],

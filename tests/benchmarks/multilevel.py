@@ -25,7 +25,7 @@ from beside import agreement, numpyro_parts, nuts, tell
 from scipy import sparse
 
 import pgmult
-from pgmult.latent.terms import Fixed, Levels
+from pgmult.latent.terms import Fixed, LevelEffects
 from pgmult.links import StickBreaking
 from pgmult.regression import AdditiveRegression
 
@@ -216,7 +216,7 @@ class Parts:
             columns = family.design[:, place].toarray()
             if self.link == "cumulative" and not self.terms:  # its cut points are apart
                 columns = columns * (self.names[place] != "Intercept")
-            if isinstance(term, Levels):
+            if isinstance(term, LevelEffects):
                 assert term.width == 1
                 columns = columns.argmax(axis=1)
             scale = np.zeros((term.size, 1)) + np.reshape(term.scale, (-1, 1))

@@ -98,7 +98,7 @@ def test_killed_runs_equal_the_unbroken_one(tmp_path, unbroken):
                 unfinished += draws < SETTINGS["draws"] or len(chains) < SETTINGS["chains"]
                 for name in posterior:
                     np.testing.assert_array_equal(posterior[name], unbroken[name][chains, :draws])
-                kept = [store.Run(path).counters(c).kept for c in range(SETTINGS["chains"])]
+                kept = [store.RunReader(path).counters(c).kept for c in range(SETTINGS["chains"])]
                 assert all(np.greater_equal(kept, committed)), (kept, committed)
             if not (path / "inputs.npz").exists():
                 resumed = pgmult.sample(Normal(), values(), store=path, **SETTINGS)

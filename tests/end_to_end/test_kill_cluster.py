@@ -131,7 +131,7 @@ def test_drivers_may_be_killed_at_any_moment(tmp_path, unbroken, chance):
         ended = killed_after(run, shards, 2 + chance.randrange(4), chance.uniform(0.0, 0.3))
         killed += ended == -signal.SIGKILL
     assert killed == DRIVERS_KILLED
-    there = store.Run(run).counters(0).sweep
+    there = store.RunReader(run).counters(0).sweep
     assert 0 < there < SETTINGS["tune"] + SETTINGS["draws"]
     assert same(unbroken, pgmult.resume(run, **GIVEN, cluster="local", cores=2, shards=2))
 

@@ -132,7 +132,7 @@ FIGURES = {
     "bars": Bars(np.array([[0.2, 0.3], [0.5, 0.5]]), ["one", "two"], ["a", "b"], "bars"),
     "stack": Stack(
         np.array([[0.2, 0.3], [0.5, 0.5]]), ["a", "b"], "stack",
-        seen=np.array([0, -1]), divider=1.0, tell=str,
+        seen=np.array([0, -1]), divider=1.0, tick_text=str,
     ),
     "raster": Raster([np.array([0, 0, 1, -2]), np.array([-1, 1])], ["one", "two"], ["a", "b"], ""),
     "tiles": Tiles({"NY": (0.2, 0.1, 0.3)}, "map"),

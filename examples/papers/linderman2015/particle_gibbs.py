@@ -22,7 +22,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
-from pgmult.sequences.compiled.particles import Parameters, Steps
+from pgmult.sequences.compiled.particles import Parameters, ParticleSteps
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw
 
@@ -92,7 +92,7 @@ def sample_paths(
     return new, share / data.lengths
 
 
-def _arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[Steps, Parameters]:
+def _arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[ParticleSteps, Parameters]:
     """A draw without inputs, and data, as compiled code takes them."""
     D, n = draw.state_dim, len(draw.offset)
     parameters = Parameters(
@@ -107,7 +107,7 @@ def _arrays(draw: StateSpaceDraw, data: Sequences) -> tuple[Steps, Parameters]:
         np.zeros((1, n, 0)),
     )
     entries = data.symbols.astype(np.int64), data.counts.astype(np.int64)
-    steps = Steps(data.offsets, data.indptr, *entries, np.zeros((data.num_steps, 0)))
+    steps = ParticleSteps(data.offsets, data.indptr, *entries, np.zeros((data.num_steps, 0)))
     return steps, parameters
 
 

@@ -60,7 +60,7 @@ class Choices(NamedTuple):
         return self._replace(x=self.x[:d], signs=self.signs[:d], base=base)
 
 
-class Sites(NamedTuple):
+class PersonSites(NamedTuple):
     """Gaussian likelihoods of people's tastes, exp((h - cross b)'beta - beta'J beta / 2).
 
     Attributes

@@ -57,7 +57,7 @@ class Forest(Figure):
         How to read it, below it on a page.
     cells : sequence of Column
         What stands in words beside each row of the page.
-    told : sequence of str
+    texts : sequence of str
         What each row shows, for those who do not see it.
     """
 
@@ -77,7 +77,7 @@ class Forest(Figure):
     caption: str = ""
     note: str = ""
     cells: Sequence[Column] = ()
-    told: Sequence[str] = ()
+    texts: Sequence[str] = ()
 
     def svg(self) -> Markup:
         """The figure as a table with a drawing in each row."""
@@ -123,7 +123,7 @@ class Forest(Figure):
             ends = {"x1": self._x(lower), "x2": self._x(upper), "y1": y, "y2": y}
             parts.append(tag("line", class_=f"{kind} mean", **ends))
             parts.append(tag("circle", class_=f"{kind} dot", cx=self._x(mean), cy=y, r=3.5))
-        label = self.told[row] if self.told else None
+        label = self.texts[row] if self.texts else None
         drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
                     height=height)  # fmt: skip
         return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers)

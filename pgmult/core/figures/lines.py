@@ -86,7 +86,7 @@ class Lines(Figure):
         Stretches without data, shaded.
     divider : float, optional
         Where a dotted line stands: what is to the right of it lies ahead.
-    tell : function, optional
+    tick_text : function, optional
         What to write at a place of the lower axis: dates.
     ticks : pairs of place and text, optional
         Of the lower axis, where round numbers are not what is wanted: `date_ticks`.
@@ -107,7 +107,7 @@ class Lines(Figure):
     points: str = "observed share"
     gaps: Sequence[tuple[float, float]] = ()
     divider: float | None = None
-    tell: Callable[[float], str] | None = None
+    tick_text: Callable[[float], str] | None = None
     ticks: Sequence[tuple[float, str]] | None = None
     from_zero: bool = True
     size: tuple[float, float] = _SIZE
@@ -136,7 +136,7 @@ class Lines(Figure):
             path = f"M{_LEFT:.0f} {y:.1f}h{right - _LEFT:.0f}"
             parts.append(tag("path", class_="axis", d=path, opacity=".45"))
             parts.append(tag("text", f"{tick:.4g}", class_="end", x=_LEFT - 5.0, y=y + 4.0))
-        for tick, words in self._told_ticks(low, high):
+        for tick, words in self._tick_texts(low, high):
             x = float(at(tick, bottom)[0])
             parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.0f}v4"))
             parts.append(tag("text", words, class_="middle", x=x, y=floor + rug + 15.0))
@@ -218,10 +218,10 @@ class Lines(Figure):
             places, words = zip(*self.ticks, strict=True)
             axes.set_xticks(places, words)
         elif _are_whole(self.lines):
-            whole_numbers(axes, most=8 if self.tell is None else 4)
-        if self.ticks is None and self.tell is not None:
-            tell = self.tell
-            axes.xaxis.set_major_formatter(lambda x, _: tell(x))
+            whole_numbers(axes, most=8 if self.tick_text is None else 4)
+        if self.ticks is None and self.tick_text is not None:
+            tick_text = self.tick_text
+            axes.xaxis.set_major_formatter(lambda x, _: tick_text(x))
         if self.from_zero:
             axes.set_ylim(bottom=0.0)
         axes.margins(x=0.01)
@@ -250,12 +250,14 @@ class Lines(Figure):
         spread = high - low
         return (low - 0.03 * spread, high + 0.03 * spread) if spread > 0.0 else (low - 1, low + 1)
 
-    def _told_ticks(self, low: float, high: float) -> Sequence[tuple[float, str]]:
+    def _tick_texts(self, low: float, high: float) -> Sequence[tuple[float, str]]:
         if self.ticks is not None:
             return self.ticks
-        tell = self.tell or _number
-        most = max(3, round((7 if self.tell is None else 4) * self.size[0] / _SIZE[0]))
-        return [(x, tell(x)) for x in round_ticks(low, high, most, whole=_are_whole(self.lines))]
+        tick_text = self.tick_text or _number
+        most = max(3, round((7 if self.tick_text is None else 4) * self.size[0] / _SIZE[0]))
+        return [
+            (x, tick_text(x)) for x in round_ticks(low, high, most, whole=_are_whole(self.lines))
+        ]
 
 
 def _line_parts(line: Line, at: Place) -> list[Markup]:

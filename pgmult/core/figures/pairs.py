@@ -25,7 +25,7 @@ class Matrix(Figure):
     unsure : bool array, ``(label, label)``
         Cells that are marked by a dot.
     labels : sequence of str
-    told : mapping from a pair of rows to text, as nested sequences
+    titles : mapping from a pair of rows to text, as nested sequences
         What a cell says where one rests on it.
     caption : str
     """
@@ -33,7 +33,7 @@ class Matrix(Figure):
     values: FloatArray
     unsure: NDArray[np.bool_]
     labels: Sequence[str]
-    told: Sequence[Sequence[str]]
+    titles: Sequence[Sequence[str]]
     caption: str
 
     def svg(self) -> Markup:
@@ -47,7 +47,7 @@ class Matrix(Figure):
                     continue
                 colour = f"c{int(value > 0.0)}"  # of the cycle: the first is blue, the second red
                 where = {"x": _CELL * j, "y": _CELL * i, "class_": colour}
-                title, depth = tag("title", self.told[i][j]), round(abs(value) / limit, 2)
+                title, depth = tag("title", self.titles[i][j]), round(abs(value) / limit, 2)
                 rows.append(tag("rect", title, fill_opacity=depth, **where))
                 if self.unsure[i, j]:
                     rows.append(tag("circle", cx=_CELL * j + 6.5, cy=_CELL * i + 6.5, r=1))

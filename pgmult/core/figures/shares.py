@@ -47,7 +47,7 @@ class Raster(Figure):
     x_label, caption : str
     starts : sequence of int, optional
         The step at which each row begins; 0 if left out.
-    tell : function, optional
+    tick_text : function, optional
         What to write at a place of the axis.
     """
 
@@ -58,7 +58,7 @@ class Raster(Figure):
     x_label: str = "step"
     caption: str = ""
     starts: Sequence[int] | None = None
-    tell: Callable[[float], str] | None = None
+    tick_text: Callable[[float], str] | None = None
 
     def _span(self) -> tuple[int, int]:
         ends = [s + len(row) for s, row in zip(self._starts, self.rows, strict=True)]
@@ -87,7 +87,7 @@ class Raster(Figure):
                 parts.append(tag("text", name, class_="end", x=left - 5, y=top + 0.5 * size + 4))
         parts += [tag("path", class_=_kind(n), d="".join(d)) for n, d in sorted(strokes.items())]
         floor = size * len(self.rows)
-        parts += _axis(low, high, left, wide, floor, self.tell, self.x_label)
+        parts += _axis(low, high, left, wide, floor, self.tick_text, self.x_label)
         height = floor + _BOTTOM
         drawing = tag(
             "svg", parts, class_="drawing", role="img", aria_label=self.label,
@@ -194,7 +194,7 @@ class Stack(Figure):
         What was seen at the first steps, as in `Raster`: a strip above.
     divider : float, optional
         Where what lies ahead begins.
-    tell : function, optional
+    tick_text : function, optional
     """
 
     shares: FloatArray
@@ -205,7 +205,7 @@ class Stack(Figure):
     start: int = 0
     seen: IntArray | None = None
     divider: float | None = None
-    tell: Callable[[float], str] | None = None
+    tick_text: Callable[[float], str] | None = None
 
     def svg(self) -> Markup:
         """The stack as SVG."""
@@ -230,7 +230,7 @@ class Stack(Figure):
         if self.divider is not None:
             x = _LEFT + (self.divider - low) * wide
             parts.append(tag("path", class_="now", d=f"M{x:.1f} 0V{floor:.0f}"))
-        parts += _axis(low, high, _LEFT, wide, floor, self.tell, self.x_label)
+        parts += _axis(low, high, _LEFT, wide, floor, self.tick_text, self.x_label)
         drawing = tag(
             "svg", parts, class_="drawing", role="img", aria_label=self.label,
             viewBox=f"0 0 {_WIDTH:.0f} {floor + _BOTTOM:.0f}",
@@ -300,9 +300,9 @@ def _paint(number: int) -> str:
 
 def _finish(axes: Axes, figure: "Raster | Stack") -> None:
     """Labels of what is drawn along time."""
-    whole_numbers(axes, most=8 if figure.tell is None else 4)
-    if figure.tell is not None:
-        words = figure.tell
+    whole_numbers(axes, most=8 if figure.tick_text is None else 4)
+    if figure.tick_text is not None:
+        words = figure.tick_text
         axes.xaxis.set_major_formatter(lambda x, _: words(x))
     axes.margins(x=0.01)
     axes.set_xlabel(figure.x_label)
@@ -339,15 +339,15 @@ def _axis(
     left: float,
     wide: float,
     floor: float,
-    tell: Callable[[float], str] | None,
+    tick_text: Callable[[float], str] | None,
     x_label: str,
 ) -> list[Markup]:
     right = left + (high - low) * wide
     parts = [tag("path", class_="axis", d=f"M{left:.0f} {floor:.1f}H{right:.0f}")]
-    most = 7 if tell is None else 4
+    most = 7 if tick_text is None else 4
     for tick in round_ticks(low, max(high - 1, low + 1), most, whole=True):
         x = left + (tick - low + 0.5) * wide
-        words = f"{tick:.0f}" if tell is None else tell(tick)
+        words = f"{tick:.0f}" if tick_text is None else tick_text(tick)
         parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.1f}v4"))
         parts.append(tag("text", words, class_="middle", x=x, y=floor + 15.0))
     middle = (left + right) / 2.0

@@ -46,9 +46,9 @@ def _find_modes(x, n, u, var, mode, precision):
     inverse = 1.0 / var
     for c in range(x.shape[0]):
         share = (x[c] + 0.5) / (n[c] + 1.0)
-        told = n[c] * share * (1.0 - share)
+        gain = n[c] * share * (1.0 - share)
         odds = share / (1.0 - share)
-        mode[c] = (told * math.log(odds) + inverse * u[c]) / (told + inverse)
+        mode[c] = (gain * math.log(odds) + inverse * u[c]) / (gain + inverse)
     for _ in range(_NEWTON):
         largest = 0.0
         for c in range(x.shape[0]):
@@ -77,11 +77,11 @@ def slope_rows(worker, start, stop, x, n, u, var, slopes, curvatures):
         for c in range(x.shape[1]):
             tail = exp_minus(abs(mode[c]))
             small = tail / (1.0 + tail)
-            told = n[row, c] * small * (1.0 - small)
-            bend = told * (1.0 - 2.0 * small) * (1.0 if mode[c] < 0.0 else -1.0)
+            gain = n[row, c] * small * (1.0 - small)
+            bend = gain * (1.0 - 2.0 * small) * (1.0 if mode[c] < 0.0 else -1.0)
             mean = mode[c] - 0.5 * bend / (precision[c] * precision[c])
             slopes[row, c] = (mean - u[row, c]) / var
-            curvatures[row, c] = told / (precision[c] * var)
+            curvatures[row, c] = gain / (precision[c] * var)
 
 
 @jit

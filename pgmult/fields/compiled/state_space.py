@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 
 
-class Chain(NamedTuple):
+class StateSpaceChain(NamedTuple):
     """The dynamics.
 
     Attributes
@@ -129,10 +129,10 @@ def smooth_columns(worker, start, stop, J, h, chain, log_normalizers, means, var
         lasts[c] = x
         for t in range(num_steps - 1, -1, -1):
             H, scale = chain.H[t], 1.0 / (1.0 + J[c, t] * var[t])
-            told, known = J[c, t] * scale, (h[c, t] - J[c, t] * at[t]) * scale
+            gain, known = J[c, t] * scale, (h[c, t] - J[c, t] * at[t]) * scale
             twice = 0.0
             for i in range(size):
-                known -= told * cross[t, i] * r[i]
+                known -= gain * cross[t, i] * r[i]
                 total = 0.0
                 for j in range(size):
                     total += N[i, j] * cross[t, j]
@@ -143,8 +143,8 @@ def smooth_columns(worker, start, stop, J, h, chain, log_normalizers, means, var
                 r[i] += H[i] * known
                 means[c, t] += cross[t, i] * r[i]
                 for j in range(size):
-                    N[i, j] += H[i] * H[j] * told * (1.0 + told * twice)
-                    N[i, j] -= told * (H[i] * seen[j] + seen[i] * H[j])
+                    N[i, j] += H[i] * H[j] * gain * (1.0 + gain * twice)
+                    N[i, j] -= gain * (H[i] * seen[j] + seen[i] * H[j])
                     left += cross[t, i] * N[i, j] * cross[t, j]
             variances[c, t] = max(var[t] - left, 0.0)
             _carry_back(chain.A[t], r, N, spare)

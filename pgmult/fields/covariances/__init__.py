@@ -41,7 +41,7 @@ with the value given as its median and a standard deviation of 1 on the log scal
 from pgmult.fields.covariances.base import Constant, Covariance, Product, Sum
 from pgmult.fields.covariances.families import Matern, Periodic, SquaredExponential, White
 from pgmult.fields.covariances.sphere import GreatCircle
-from pgmult.priors.laws import LogNormal
+from pgmult.priors.distributions import LogNormal
 
 __all__ = [
     "Constant",

@@ -14,7 +14,7 @@ from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
-from pgmult.priors.laws import LogNormal
+from pgmult.priors.distributions import LogNormal
 
 _FAR = 300.0  # log parameters of proposals further from 0 are taken as this, with density 0
 
@@ -47,7 +47,7 @@ class Covariance(Checked, ABC):
     # ---------------------------------------------------------------- as a function of parameters
 
     @abstractmethod
-    def leaves(self) -> "list[Family]":
+    def leaves(self) -> "list[CovarianceFamily]":
         """Return the families that it combines, from left to right."""
 
     @property
@@ -123,7 +123,7 @@ def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covarian
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Family(Covariance):
+class CovarianceFamily(Covariance):
     """A covariance that is no combination: a frozen dataclass with fields for its parameters.
 
     A parameter is a positive number. The subclass names its parameters in `_parameters`.
@@ -175,7 +175,7 @@ class Family(Covariance):
         self._select(X)
         return np.ones(len(X))
 
-    def leaves(self) -> "list[Family]":
+    def leaves(self) -> "list[CovarianceFamily]":
         """Itself."""
         return [self]
 
@@ -213,7 +213,7 @@ class Family(Covariance):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnFamily(Family):
+class ColumnFamily(CovarianceFamily):
     """A family that acts on the columns named by ``active``, distinct numbers from 0, or on all."""
 
     active: Collection[int] | None = None  # type: ignore[assignment]
@@ -248,7 +248,7 @@ class _Combination(Covariance):
     def _diagonal(self, X: FloatArray) -> FloatArray:
         return np.asarray(reduce(self._joined, (term._diagonal(X) for term in self.parts)))
 
-    def leaves(self) -> list[Family]:
+    def leaves(self) -> list[CovarianceFamily]:
         """Return the families that it combines, from left to right."""
         return [leaf for term in self.parts for leaf in term.leaves()]
 
@@ -274,7 +274,7 @@ class Product(_Combination):
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Family):
+class Constant(CovarianceFamily):
     """Covariance of constant functions, and the variance in front of another covariance."""
 
     var: Positive = 1.0

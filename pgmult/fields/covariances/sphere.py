@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmult.core.parameters import Positive, whole
 from pgmult.core.typing import FloatArray
-from pgmult.fields.covariances.base import Covariance, Family
+from pgmult.fields.covariances.base import Covariance, CovarianceFamily
 
 EARTH_RADIUS = 6371.0088  # kilometres, the mean radius
 MOST_DEGREES = {"latitude": 90.0, "longitude": 360.0}
@@ -48,7 +48,7 @@ def great_circle(X: FloatArray, Y: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class GreatCircle(Family):
+class GreatCircle(CovarianceFamily):
     """exp(-distance / length_scale) in great-circle distance (Matérn 1/2 on the sphere).
 
     Parameters

@@ -161,8 +161,8 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         "pi_new": ("new_row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("psi", "beta", "hyperparameters", "pi_new")
-    told: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
-    settled_at: ClassVar[Mapping[str, float]] = {"psi": 50.0, "hyperparameters": 25.0}
+    monitored: ClassVar[tuple[str, ...]] = ("psi", "hyperparameters")
+    ess_targets: ClassVar[Mapping[str, float]] = {"psi": 50.0, "hyperparameters": 25.0}
     least_draws: ClassVar[int] = 100
 
     def _complete(self) -> None:

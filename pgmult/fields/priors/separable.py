@@ -104,7 +104,7 @@ def _var(factors: list[Covariance]) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class CellTable:
     """Inputs as cells of a table.
 
     Attributes
@@ -126,7 +126,7 @@ class Table:
     cells: IntArray
 
     @classmethod
-    def of(cls, covariance: Covariance, inputs: FloatArray) -> "Table":
+    def of(cls, covariance: Covariance, inputs: FloatArray) -> "CellTable":
         """The smallest table that holds distinct inputs and on which the covariance is a product.
 
         Raises
@@ -169,7 +169,7 @@ class Table:
         out[self.cells] = values.reshape(len(values), -1).T
         return out
 
-    def found(self, new: FloatArray) -> tuple["Table", IntArray, IntArray]:
+    def found(self, new: FloatArray) -> tuple["CellTable", IntArray, IntArray]:
         """The table and around it new inputs, and the row and column of each of these.
 
         Rows and columns of this table come first.
@@ -177,7 +177,7 @@ class Table:
         rows, row_of = find_rows(self.rows, _only(new, self.row_inputs))
         columns, column_of = find_rows(self.columns, _only(new, self._column_inputs))
         nowhere = np.empty(0, dtype=np.int64)
-        return Table(self.row_inputs, rows, columns, new[:0], nowhere), row_of, column_of
+        return CellTable(self.row_inputs, rows, columns, new[:0], nowhere), row_of, column_of
 
     @property
     def _column_inputs(self) -> frozenset[int]:
@@ -210,7 +210,7 @@ def _shape(inputs: FloatArray, row_inputs: frozenset[int]) -> tuple[int, int]:
     return num_rows, num_columns
 
 
-def _layout(inputs: FloatArray, row_inputs: frozenset[int]) -> Table:
+def _layout(inputs: FloatArray, row_inputs: frozenset[int]) -> CellTable:
     others = frozenset(range(inputs.shape[1])) - row_inputs
     rows, row_of = find_rows(inputs[:0], _only(inputs, row_inputs))
     columns, column_of = find_rows(inputs[:0], _only(inputs, others))
@@ -220,7 +220,7 @@ def _layout(inputs: FloatArray, row_inputs: frozenset[int]) -> Table:
     site_of[missing] = len(inputs) + np.arange(len(missing))
     row, column = np.divmod(missing, len(columns))
     sites = np.concatenate([inputs, rows[row] + columns[column]])
-    return Table(row_inputs, rows, columns, sites, site_of)
+    return CellTable(row_inputs, rows, columns, sites, site_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class TableLaw:
         Their eigenvalues and eigenvectors.
     """
 
-    table: Table
+    table: CellTable
     factors: Factors
     row_cov: FloatArray
     column_cov: FloatArray
@@ -249,7 +249,7 @@ class TableLaw:
     column_vectors: FloatArray
 
     @classmethod
-    def of(cls, table: Table, covariance: Covariance) -> "TableLaw":
+    def of(cls, table: CellTable, covariance: Covariance) -> "TableLaw":
         """Solve the two eigenvalue problems."""
         factors = Factors.of(covariance, table.rows.shape[1])
         covs = (_cov(factors, table, table.rows), _cov(factors, table, table.columns, False))
@@ -331,7 +331,7 @@ class TableLaw:
 
 def _cov(
     factors: Factors,
-    table: Table,
+    table: CellTable,
     points: FloatArray,
     of_rows: bool = True,
     others: FloatArray | None = None,

@@ -30,9 +30,14 @@ from scipy.special import gammainc
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_generator
-from pgmult.fields.compiled.state_space import Chain, carry_columns, innovations, smooth_columns
+from pgmult.fields.compiled.state_space import (
+    StateSpaceChain,
+    carry_columns,
+    innovations,
+    smooth_columns,
+)
 from pgmult.fields.covariances import Constant, Covariance, Matern, Product, Sum, White
-from pgmult.fields.covariances.base import Family, columns_of
+from pgmult.fields.covariances.base import CovarianceFamily, columns_of
 from pgmult.fields.priors.field import Field, FieldLaw, Trend
 
 _ROUNDING = 1e-13  # of the prior variance: innovations below are rounding
@@ -83,7 +88,7 @@ class _Series(NamedTuple):
     """The inputs in the order of time, and the dynamics there."""
 
     order: IntArray
-    chain: Chain
+    chain: StateSpaceChain
 
     def by_step(self, values: FloatArray) -> FloatArray:
         """Values of inputs ``(n, num_columns)`` as ``(num_columns, n)``, in the order of time."""
@@ -95,7 +100,7 @@ class _Series(NamedTuple):
         out[self.order] = values.T
         return out
 
-    def with_trend(self, trend: Trend) -> Chain:
+    def with_trend(self, trend: Trend) -> StateSpaceChain:
         """Coefficients are numbers of the state that stay what they are."""
         (A, Q, H), more = self.chain, trend.features.shape[1]
         size = H.shape[1]
@@ -103,7 +108,9 @@ class _Series(NamedTuple):
         wide[0, :, :size, :size], wide[1, :, :size, :size] = A, Q
         places = np.arange(size, size + more)
         wide[0, 1:, places, places], wide[1, 0, places, places] = 1.0, trend.var
-        return Chain(wide[0], wide[1], np.concatenate([H, trend.features[self.order]], axis=1))
+        return StateSpaceChain(
+            wide[0], wide[1], np.concatenate([H, trend.features[self.order]], axis=1)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +191,7 @@ class StateSpaceLaw(FieldLaw):
         return self._smoothed(self.h - self.J * self._centre)
 
     @cached_property
-    def _chain(self) -> Chain:
+    def _chain(self) -> StateSpaceChain:
         return _series(*self.field._key).with_trend(self.trend)
 
     def _smoothed(self, h: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -212,7 +219,7 @@ def _series(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> _S
         A[:, block, block], Q[:, block, block] = term.dynamics(steps)
     H = np.zeros((len(times), starts[-1]))
     H[:, starts[:-1]] = 1.0
-    return _Series(order, Chain(A[step_of], Q[step_of], H))
+    return _Series(order, StateSpaceChain(A[step_of], Q[step_of], H))
 
 
 @lru_cache(maxsize=16)
@@ -234,7 +241,7 @@ def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
     return column, [_as_term(factors) for factors in _products(covariance)]
 
 
-def _products(covariance: Covariance) -> list[tuple[Family, ...]]:
+def _products(covariance: Covariance) -> list[tuple[CovarianceFamily, ...]]:
     """The covariance as a sum of products of families, multiplied out."""
     if isinstance(covariance, Sum):
         return [factors for term in covariance.parts for factors in _products(term)]
@@ -243,7 +250,7 @@ def _products(covariance: Covariance) -> list[tuple[Family, ...]]:
     return [tuple(covariance.leaves())]
 
 
-def _as_term(factors: tuple[Family, ...]) -> _Term:
+def _as_term(factors: tuple[CovarianceFamily, ...]) -> _Term:
     """A product of families."""
     moving = [factor for factor in factors if not isinstance(factor, Constant)]
     markov = [factor for factor in moving if isinstance(factor, Matern | White)]

@@ -18,7 +18,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import FieldLaw, Trend
-from pgmult.fields.priors.separable import Factors, Table, TableLaw
+from pgmult.fields.priors.separable import CellTable, Factors, TableLaw
 from pgmult.fields.priors.structures import Structure, make_field
 
 _REMEMBERED = 8  # posteriors given a potential, for a few chains: where each is and may go
@@ -163,7 +163,7 @@ class TableSticks:
         columns: slice,
         covariance: Covariance,
         start: FloatArray,
-        table: Table,
+        table: CellTable,
         trend: Trend,
         level: FloatArray,
         taken: FloatArray,

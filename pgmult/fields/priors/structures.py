@@ -26,7 +26,7 @@ from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
-from pgmult.fields.priors.separable import Table
+from pgmult.fields.priors.separable import CellTable
 from pgmult.fields.priors.state_space import StateSpaceProcess
 
 Structure = Literal["dense", "state_space", "separable", "auto"]
@@ -62,7 +62,7 @@ def make_field(
         return field
     n = len(inputs)
     if not is_large(n):
-        _tell(f"structure='auto' took 'dense': {n} inputs are few")
+        _log_choice(f"structure='auto' took 'dense': {n} inputs are few")
         return GaussianProcess(covariance, inputs, prior_mean)
     try:
         markov = StateSpaceProcess(covariance, inputs, prior_mean)
@@ -74,9 +74,9 @@ def make_field(
                 f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
                 " time a column"
             ) from None
-        _tell(f"structure='auto' took 'dense': state_space: {refusal}")
+        _log_choice(f"structure='auto' took 'dense': state_space: {refusal}")
         return GaussianProcess(covariance, inputs, prior_mean)
-    _tell("structure='auto' took 'state_space': it is exact for this covariance")
+    _log_choice("structure='auto' took 'state_space': it is exact for this covariance")
     return markov
 
 
@@ -85,7 +85,9 @@ def is_large(num_inputs: int) -> bool:
     return num_inputs > _DENSE
 
 
-def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray) -> Table | None:
+def find_table(
+    structure: Structure, covariance: Covariance, inputs: FloatArray
+) -> CellTable | None:
     """The table of distinct inputs where the structure is a separable one; None where it is not.
 
     Raises
@@ -94,21 +96,21 @@ def find_table(structure: Structure, covariance: Covariance, inputs: FloatArray)
         If the structure is named and does not fit.
     """
     if structure == "separable":
-        return Table.of(covariance, inputs)
+        return CellTable.of(covariance, inputs)
     if structure != "auto" or not is_large(len(inputs)):
         return None
     try:
-        table = Table.of(covariance, inputs)
+        table = CellTable.of(covariance, inputs)
     except ValueError as refusal:
-        _tell(f"structure='auto' did not take 'separable': {refusal}")
+        _log_choice(f"structure='auto' did not take 'separable': {refusal}")
         return None
     if len(table.sites) > _SPARSEST * len(inputs):
         return None
-    _tell("structure='auto' took 'separable': the inputs are cells of a table")
+    _log_choice("structure='auto' took 'separable': the inputs are cells of a table")
     return table
 
 
 @cache
-def _tell(choice: str) -> None:
+def _log_choice(choice: str) -> None:
     """Once a process: a sampler makes the same choice in every sweep."""
     _log.info(choice)

@@ -58,7 +58,7 @@ from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of,
 from pgmult.priors import Horseshoe
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.family import REGRESSION
-from pgmult.regression.models.blocks import Contrasts, Ordered, Sticks, Structure
+from pgmult.regression.models.blocks import Contrasts, Ordered, ScoreBlocks, Structure
 from pgmult.regression.models.links import Link, link_of
 from pgmult.regression.models.sampler import (
     AdditiveRegressionState,
@@ -333,4 +333,4 @@ def structure_of(data: AdditiveRows, model: AdditiveRegression) -> Structure:
         columns = _specific(data.design, model)
         shared = latent_of(data.design, model.priors, ~columns)
         return Ordered.of(data, replace(shared, offset=latent.offset), columns, model.priors)
-    return Sticks.of(data, latent)
+    return ScoreBlocks.of(data, latent)

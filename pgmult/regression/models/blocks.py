@@ -88,7 +88,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sticks:
+class ScoreBlocks:
     """A block for each score: sticks, or rates of events.
 
     Attributes
@@ -102,7 +102,7 @@ class Sticks:
     family: Additive
 
     @classmethod
-    def of(cls, data: AdditiveRows, latent: Latent) -> "Sticks":
+    def of(cls, data: AdditiveRows, latent: Latent) -> "ScoreBlocks":
         """Make the predictors of all rows."""
         family = latent.family
         if latent.offset is not None:
@@ -343,7 +343,7 @@ class Ordered:
         )
 
 
-Structure = Sticks | Contrasts | Ordered
+Structure = ScoreBlocks | Contrasts | Ordered
 """How weights of scores, ``(num_scores, num_weights)``, fall into blocks."""
 
 

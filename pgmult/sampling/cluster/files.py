@@ -1,4 +1,4 @@
-"""The files by which a chain's driver and workers tell each other what they need.
+"""The files by which a chain's driver and workers exchange what they need.
 
 ::
 
@@ -32,14 +32,14 @@ _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
 _START = "start.npz"
 
 
-class Part(NamedTuple):
+class RowRange(NamedTuple):
     """Neighbouring rows: ``start <= row < stop``."""
 
     start: int
     stop: int
 
 
-class Shared(NamedTuple):
+class SharedArrays(NamedTuple):
     """What all rows share after a sweep, and how rows are moved by that sweep.
 
     Attributes
@@ -71,7 +71,7 @@ class ChainFiles:
         self.folder = Path(folder)
         self.run = run
 
-    def write_shared(self, sweep: int, shared: Shared) -> None:
+    def write_shared(self, sweep: int, shared: SharedArrays) -> None:
         """What rows share after so many sweeps.
 
         Not synced: a machine that goes down takes the driver along, which makes it again.
@@ -79,10 +79,10 @@ class ChainFiles:
         asks = [(number, *ask) for number, ask in shared.asks]
         self._write(_shared_name(sweep), {**shared._asdict(), "asks": asks})
 
-    def read_shared(self, sweep: int, modules: Collection[str] = ()) -> Shared:
+    def read_shared(self, sweep: int, modules: Collection[str] = ()) -> SharedArrays:
         """What was written."""
-        state, key, asks = self._read(_shared_name(sweep), Shared._fields, modules)
-        return Shared(state, key, tuple((number, Ask(*ask)) for number, *ask in asks))
+        state, key, asks = self._read(_shared_name(sweep), SharedArrays._fields, modules)
+        return SharedArrays(state, key, tuple((number, Ask(*ask)) for number, *ask in asks))
 
     def write_start(self, found: Any) -> None:
         """What all rows start from."""
@@ -109,7 +109,7 @@ class ChainFiles:
         write_npz(self.folder / name, arrays, self._seed(name))
 
     def read_rows(
-        self, sweep: int, start: int, stop: int, parts: Sequence[Part]
+        self, sweep: int, start: int, stop: int, parts: Sequence[RowRange]
     ) -> dict[str, NDArray[Any]]:
         """Fields of rows ``start <= row < stop``, from the files that hold some of them."""
         rows: dict[str, NDArray[Any]] = {}
@@ -137,7 +137,7 @@ class ChainFiles:
         """Make the names of the files that were written survive a crash of the machine."""
         sync_folder(self.folder)
 
-    def drop_all_but(self, sweep: float, parts: Collection[Part]) -> None:
+    def drop_all_but(self, sweep: float, parts: Collection[RowRange]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""
         (self.folder / _START).unlink(missing_ok=True)
         needed = {_rows_name(int(sweep), *shard) for shard in parts}
@@ -160,7 +160,7 @@ def _rows_name(sweep: int, start: int, stop: int) -> str:
     return f"rows.{sweep:09}.{start}-{stop}.npz"
 
 
-def _rows_of(file: IO[bytes], part: Part, lo: int, hi: int) -> NDArray[Any]:
+def _rows_of(file: IO[bytes], part: RowRange, lo: int, hi: int) -> NDArray[Any]:
     """Rows ``lo <= row < hi`` of an array of the rows of a part."""
     shape, _, dtype = array_header(file)
     if shape[0] != part.stop - part.start or dtype.hasobject:

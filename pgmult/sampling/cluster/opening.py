@@ -9,7 +9,7 @@ from pgmult.core.arguments import brief
 from pgmult.sampling.cluster.executors import Cluster, Executor
 from pgmult.sampling.cluster.processes import Processes
 
-_CUT = 20  # sweeps between two cuts, unless told otherwise
+_CUT = 20  # sweeps between two cuts, by default
 
 
 @contextmanager

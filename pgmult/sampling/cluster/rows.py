@@ -36,7 +36,7 @@ from pgmult.sampling.blocks import (
     without_rows,
 )
 from pgmult.sampling.cluster.executors import Executor, WorkersLostError
-from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
+from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.cluster.tasks import Done, Task
 from pgmult.sampling.codec import contiguous
 
@@ -45,7 +45,7 @@ _MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are wri
 _PAUSE = 1.0  # seconds between them: a file system may be late
 
 
-def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) -> list[Part]:
+def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) -> list[RowRange]:
     """Rows cut between blocks into so many shards, or fewer, of about the same cost.
 
     Parameters
@@ -65,11 +65,11 @@ def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) 
     bounds = np.clip(nearest, least, len(parts) - shards + least)
     bounds = np.maximum.accumulate(bounds - least) + least
     rows = [0, *(int(starts[b]) for b in bounds), num_rows]
-    return [Part(start, stop) for start, stop in pairwise(rows)]
+    return [RowRange(start, stop) for start, stop in pairwise(rows)]
 
 
 def rows_here(
-    files: ChainFiles, state: Any, fields: Sequence[str], sweep: int, parts: Sequence[Part]
+    files: ChainFiles, state: Any, fields: Sequence[str], sweep: int, parts: Sequence[RowRange]
 ) -> Any:
     """The whole state, its rows read from files."""
     rows = files.read_rows(sweep, 0, max(shard.stop for shard in parts), parts)
@@ -114,9 +114,9 @@ class RowsElsewhere:
         )  # fmt: skip
         self._pool: ThreadPoolExecutor | None = None
         self._sweep = self._cut = 0
-        self.parts: tuple[Part, ...] = ()
+        self.parts: tuple[RowRange, ...] = ()
 
-    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[Part, ...]] | None:
+    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[RowRange, ...]] | None:
         """Have workers find where rows start: what they share, and files of rows.
 
         None where rows start together. The draws are those of the model's ``init``.
@@ -139,11 +139,11 @@ class RowsElsewhere:
         self._mine = shards_of(costs, size, block_rows, self._shards)
         self._num_blocks = len(blocks(size, block_rows))
         places = [cells(self._data, slice(*shard)) for shard in self._mine]
-        self._places = tuple(Part(place.start, place.stop) for place in places)
+        self._places = tuple(RowRange(place.start, place.stop) for place in places)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
-    def begin(self, state: Any, parts: Sequence[Part], sweep: int) -> Any:
+    def begin(self, state: Any, parts: Sequence[RowRange], sweep: int) -> Any:
         """Write the rows of a state to files, if they are not there yet; its shared fields.
 
         `parts` are the files that there are, by their `cells`.
@@ -164,9 +164,9 @@ class RowsElsewhere:
                 )
             self._files.settle()
             parts = self._places
-        self.parts, self._cut, self._sweep = tuple(map(Part._make, parts)), sweep, sweep
+        self.parts, self._cut, self._sweep = tuple(map(RowRange._make, parts)), sweep, sweep
         self._state = without_rows(model, state)
-        self._files.write_shared(sweep, Shared(self._state, np.zeros(2, np.uint64)))
+        self._files.write_shared(sweep, SharedArrays(self._state, np.zeros(2, np.uint64)))
         return self._state
 
     def step(self, rng: np.random.Generator) -> Any:
@@ -185,12 +185,12 @@ class RowsElsewhere:
         sums = self._sums("step", words)
         self._state = shared_step(self._model, rng, self._state, sums, self._nothing, ask)
         self._sweep += 1
-        self._files.write_shared(self._sweep, Shared(self._state, key, asks))
+        self._files.write_shared(self._sweep, SharedArrays(self._state, key, asks))
         return self._state
 
     def values(self, names: Sequence[str]) -> tuple[float, dict[str, Any]]:
         """The log likelihood, and variables that are not of rows."""
-        summary = self._sums("tell")
+        summary = self._sums("summarize")
         state, nothing = self._state, self._nothing
         return float(summary.rounded[0]), {
             name: shared_variable(self._model, state, summary, nothing, name) for name in names

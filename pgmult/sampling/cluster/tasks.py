@@ -27,7 +27,7 @@ from pgmult.core.machine import available_memory
 from pgmult.core.sealed import reading
 from pgmult.sampling.blocks import (
     Ask,
-    Moved,
+    MovedRows,
     Total,
     cells,
     local_answers,
@@ -37,9 +37,9 @@ from pgmult.sampling.blocks import (
     summaries,
     with_rows_of,
 )
-from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
+from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.codec import decode
-from pgmult.sampling.store import Run
+from pgmult.sampling.store import RunReader
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
@@ -52,7 +52,7 @@ class Task:
     ----------
     kind : str
         "start": write the rows where they start to a file; "step": move them by one sweep, and
-        tell its sums; "answer": what the sweep's shared step asks; "tell": what is kept of the
+        return its sums; "answer": what the shared step asks; "summarize": what is kept of the
         draw; "save": write the rows to a file; "forget": give their memory back.
     store : str
         The run directory, by a path that is right everywhere.
@@ -73,7 +73,7 @@ class Task:
         Of the driver's pgmult.
     """
 
-    kind: Literal["start", "step", "answer", "tell", "save", "forget"]
+    kind: Literal["start", "step", "answer", "summarize", "save", "forget"]
     store: str
     run: str
     session: str
@@ -82,7 +82,7 @@ class Task:
     stop: int
     sweep: int
     cut: int
-    parts: tuple[Part, ...]
+    parts: tuple[RowRange, ...]
     key: tuple[int, ...]
     asks: tuple[tuple[int, Ask], ...]
     modules: tuple[str, ...]
@@ -148,7 +148,7 @@ class _Memory:
         """The model and data of a task's run."""
         with self.lock:
             if task.run not in self._runs:
-                run = Run(task.store)
+                run = RunReader(task.store)
                 if run.meta["id"] != task.run:
                     raise ValueError(f"{task.store} holds another run on this machine")
                 for module in task.modules:
@@ -275,7 +275,7 @@ def _work(task: Task, threads: int) -> Done:
         rows, total = sweeps.begun(rows)
     elif task.kind == "answer":
         rows, total = sweeps.answered(rows, *task.asks[-1])
-    elif task.kind == "tell":
+    elif task.kind == "summarize":
         state = with_rows_of(model, sweeps.shared(task.sweep), rows.state)
         total = summaries(model, state, rows.data, task.start // model.block_rows, threads)
     local = {name: getattr(rows.state, name) for name in local_fields(model, rows.state)}
@@ -302,7 +302,7 @@ class _Sweeps:
     def __init__(self, task: Task, model: Any, files: ChainFiles, threads: int):
         self._task, self._model, self._files, self._threads = task, model, files, threads
         self._first = task.start // model.block_rows
-        self._known: dict[int, Shared] = {}
+        self._known: dict[int, SharedArrays] = {}
 
     def shared(self, sweep: int) -> Any:
         """What rows share after so many sweeps."""
@@ -344,7 +344,7 @@ class _Sweeps:
 
     def answered(self, rows: _Rows, number: int, ask: Ask) -> tuple[_Rows, Total]:
         """The rows after an answer in their sweep."""
-        moved = Moved(rows.state, rows.held, Total())
+        moved = MovedRows(rows.state, rows.held, Total())
         key = self._key(rows.sweep)
         moved = local_answers(
             self._model, key, number, ask, moved, rows.data, self._first, threads=self._threads
@@ -361,7 +361,7 @@ class _Sweeps:
     def _asks(self, sweep: int) -> tuple[tuple[int, Ask], ...]:
         return self._task.asks if sweep > self._task.sweep else self._read(sweep).asks
 
-    def _read(self, sweep: int) -> Shared:
+    def _read(self, sweep: int) -> SharedArrays:
         if sweep not in self._known:
             self._known = {sweep: self._files.read_shared(sweep, self._task.modules)}
         return self._known[sweep]

@@ -18,7 +18,7 @@ from pgmult.compiled.streams import open_stream, uniform
 _Floats = NDArray[np.float64]
 
 
-class Steps(NamedTuple):
+class ContextSteps(NamedTuple):
     """Observed sequences, as compiled functions take them.
 
     Attributes

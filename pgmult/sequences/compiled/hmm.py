@@ -24,7 +24,7 @@ _SAFE_TOTAL = 1e-250
 _Floats = NDArray[np.float64]
 
 
-class Chains(NamedTuple):
+class HiddenChains(NamedTuple):
     """Observed sequences and the parameters of their hidden chains.
 
     `offsets` to `counts` are those of `pgmult.sequences.Sequences`. `emission` is

@@ -47,7 +47,7 @@ class Scales(NamedTuple):
     dof: _Floats
 
 
-class Moved(NamedTuple):
+class MovedPaths(NamedTuple):
     """Weights of sticks and coordinates of their standard deviations, and what moves them.
 
     Attributes

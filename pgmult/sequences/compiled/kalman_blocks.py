@@ -68,7 +68,7 @@ class Stretches(NamedTuple):
     joined: bool
 
 
-class Chain(NamedTuple):
+class KalmanChain(NamedTuple):
     """The precision and linear term of all states.
 
     ``blocks`` holds what the dynamics give to the block of a step in the middle of a sequence, at

@@ -65,7 +65,7 @@ class Parameters(NamedTuple):
     emission_weights: Floats
 
 
-class Steps(NamedTuple):
+class ParticleSteps(NamedTuple):
     """Sequences as `pgmult.sequences.Sequences` has them, but for the entries' `positions`.
 
     A position is a stick; they increase within a step.

@@ -58,8 +58,8 @@ def shown_twice(
     within = np.diff(whose) == 0
     steps = np.where(within, np.sign(np.diff(times[order])), 0)
     size = int(whose[-1]) + 1
-    told_backwards = np.bincount(whose[1:], steps, size) < 0
-    ahead = steps * np.where(told_backwards[whose[1:]], -1, 1)
+    runs_backwards = np.bincount(whose[1:], steps, size) < 0
+    ahead = steps * np.where(runs_backwards[whose[1:]], -1, 1)
     inside = (place[1:] >= 0) & (place[1:] == place[:-1])
     in_order = np.bincount(whose[1:], (ahead < 0) & ~inside, size) == 0
     usual = _usual_rows(times, sequence, hour < 0)
@@ -69,7 +69,7 @@ def shown_twice(
     by_group = groups[np.argsort(number.ravel(), kind="stable")]
     for rows_of_hour in np.split(by_group, np.cumsum(np.bincount(number.ravel()))[:-1]):
         s = int(whose[rows_of_hour[0]])
-        rows = order[rows_of_hour[::-1] if told_backwards[s] else rows_of_hour]
+        rows = order[rows_of_hour[::-1] if runs_backwards[s] else rows_of_hour]
         back = np.flatnonzero(np.diff(times[rows]) < 0)
         if in_order[s] and len(back) == 1:
             second[rows[back[0] + 1 :]] = True
@@ -112,7 +112,7 @@ def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -
     lacking = _zones_of(starts[starts > before[empty]], _HOUR)
     if lacking and 2 * np.isin(starts, [*lacking]).sum() >= len(starts):
         start = min(lacking)
-        _tell(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
+        _warn(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
         return
     (_, hours), rows = np.unique(
         np.stack([sequence, seconds // _HOUR]), axis=1, return_counts=True
@@ -124,10 +124,10 @@ def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -
     if twice.any() and _usual_rows(seconds, sequence, ~twice):
         start = int(hour[twice].min()) * _HOUR
         outcome = "two hours are taken for one"
-        _tell(name, "twice the rows in the hour", start, "back", back[start], outcome)
+        _warn(name, "twice the rows in the hour", start, "back", back[start], outcome)
 
 
-def _tell(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
+def _warn(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
     warnings.warn(
         f"column {name!r} has {what} from {np.datetime64(start, 's')}, in which clocks are set"
         f" {where} ({zone}), and no zone: {outcome} unless you name whose clocks they are"

@@ -308,7 +308,7 @@ class Sequences:
             if not isinstance(inputs, Design):
                 if isinstance(inputs, np.ndarray):
                     inputs = inputs.reshape(-1, inputs.shape[-1])
-                self.design.tell_new_labels(inputs, "inputs")
+                self.design.report_new_labels(inputs, "inputs")
                 ahead = self.design.like(inputs, new_levels=True, num_rows=count)
             order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
             design = joined_designs(self.design, ahead, order)

@@ -229,7 +229,7 @@ def sequences_of(
             if isinstance(inputs, str):
                 design = make_design(covariates, size, inputs, every_term=True, maps=maps)
             else:
-                inputs.tell_new_labels(covariates, "inputs")
+                inputs.report_new_labels(covariates, "inputs")
                 design = inputs.like(covariates, new_levels=True, num_rows=size)
         sequences = sequences.with_design(design)
     if time is None:

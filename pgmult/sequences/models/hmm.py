@@ -325,7 +325,7 @@ class MultinomialHMM(Checked):
             draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
         )
 
-    def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.Chains:
+    def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.HiddenChains:
         """The sequences and parameters, as compiled functions take them."""
         return chains_of(data, state.initial, *self.laws_of_steps(state, data))
 
@@ -519,7 +519,7 @@ def chains_of(
     transition: FloatArray,
     emission: FloatArray,
     which: IntArray,
-) -> compiled.Chains:
+) -> compiled.HiddenChains:
     """Sequences and parameters, as compiled functions take them.
 
     Parameters
@@ -547,7 +547,7 @@ def chains_of(
         by_symbol = np.ascontiguousarray(by_symbol)
         logs = np.log(transition), np.log(by_symbol)
     in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
-    return compiled.Chains(
+    return compiled.HiddenChains(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
         logs[1], bool(in_logs), leading(transition, which),
     )  # fmt: skip
@@ -566,7 +566,7 @@ def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArra
     return np.asarray(sum(weighted))
 
 
-def sample_paths(rng: np.random.Generator, chains: compiled.Chains) -> IntArray:
+def sample_paths(rng: np.random.Generator, chains: compiled.HiddenChains) -> IntArray:
     """Hidden states of all steps given the parameters: see `MultinomialHMM.sample_states`."""
     num_steps = len(chains.indptr) - 1
     states, log_predictive = np.empty(num_steps, dtype=np.int64), np.empty(num_steps)
@@ -583,7 +583,7 @@ def sample_paths(rng: np.random.Generator, chains: compiled.Chains) -> IntArray:
     return states
 
 
-def filtered(chains: compiled.Chains) -> tuple[FloatArray, FloatArray]:
+def filtered(chains: compiled.HiddenChains) -> tuple[FloatArray, FloatArray]:
     """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
     log_predictive = np.empty(len(chains.indptr) - 1)
     last = np.empty((len(chains.offsets) - 1, len(chains.initial)))

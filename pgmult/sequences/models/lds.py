@@ -175,7 +175,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
         "input_weights", "emission_weights", "noise_sd",
     )  # fmt: skip
-    told: ClassVar[tuple[str, ...]] = ("last_probs",)
+    monitored: ClassVar[tuple[str, ...]] = ("last_probs",)
     default_keep: ClassVar[tuple[str, ...]] = (
         *predictive_variables[:-1], "last_states", "last_probs", "eigenvalue_moduli", "amplitudes",
         "lagged_amplitudes", "noise_sd", "hyperparameters", "sds",

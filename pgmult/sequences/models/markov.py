@@ -501,7 +501,7 @@ def refuse_not_allowed(data: Sequences, allowed: NDArray[np.bool_]) -> None:
 
 
 @once_a_data_set
-def steps_of(data: Sequences, order: int) -> compiled.Steps:
+def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
     """The steps with their contexts, and which of these are unsure."""
     number, step = data.num_symbols, np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
     by_count = np.lexsort((-data.symbols, data.counts, step))  # the first most frequent is last
@@ -511,7 +511,7 @@ def steps_of(data: Sequences, order: int) -> compiled.Steps:
     unsure = np.zeros(data.num_steps, dtype=np.bool_)
     for back in range(1, order + 1):
         unsure[back:] |= (main[: data.num_steps - back] == number) & (place[back:] >= back)
-    return compiled.Steps(
+    return compiled.ContextSteps(
         data.offsets, data.indptr, data.symbols, data.counts, main,
         contexts_of(main, data, order), unsure,
     )  # fmt: skip

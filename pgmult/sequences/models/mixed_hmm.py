@@ -53,7 +53,7 @@ from pgmult.formulas.design import Design, distinct_rows, make_design
 from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.compiled.hmm_paths import Moved, colour_velocity, leap
+from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
 from pgmult.sequences.data.sequences import Sequences, as_sequences, one_of, without_channels
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
@@ -67,8 +67,8 @@ from pgmult.sequences.models.hmm import (
 )
 from pgmult.sequences.updates.summed_out import (
     Effects,
+    OrderedSticks,
     Parts,
-    Sticks,
     of_rows,
     predictors,
     walk_summed_out,
@@ -253,12 +253,12 @@ class MixedHMM(MultinomialHMM):
             self.stickiness_rate, self.start_tries, self.start_sweeps,
         )  # fmt: skip
 
-    def sticks(self, order: IntArray) -> tuple[Sticks, Sticks, Sticks]:
+    def sticks(self, order: IntArray) -> tuple[OrderedSticks, OrderedSticks, OrderedSticks]:
         """Sticks of first states, transitions and emissions."""
         M = self.num_states
         moves = np.array(_orders(M))
         first, emits = np.arange(M)[None], np.tile(order, (M, 1))
-        return Sticks(first), Sticks(moves), Sticks(emits)
+        return OrderedSticks(first), OrderedSticks(moves), OrderedSticks(emits)
 
     def seen(self, design: Design | None) -> InputsOfSweeps:
         """Inputs as sweeps take them."""
@@ -438,8 +438,8 @@ class MixedHMM(MultinomialHMM):
         for t, cells in enumerate(which[new].T):
             moves = transition[cells if len(transition) > 1 else np.zeros_like(cells), hidden]
             path[:, t] = hidden = one_of(chances[:, 0, t], moves)
-        told_symbols = emitted(emission, which[new.ravel()], path.ravel())
-        symbols = one_of(chances[:, 1, :-1], told_symbols.reshape(*new.shape, -1))
+        known_symbols = emitted(emission, which[new.ravel()], path.ravel())
+        symbols = one_of(chances[:, 1, :-1], known_symbols.reshape(*new.shape, -1))
         return probs.reshape(-1, steps, data.num_symbols), symbols
 
 
@@ -486,14 +486,14 @@ def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
 
 def blank_chains(
     data: Sequences, num_states: int, transitions: int, emissions: int, which: IntArray
-) -> compiled.Chains:
+) -> compiled.HiddenChains:
     """Chains without probabilities, of so many cells, and of the cell of each step."""
     moves, log_moves = np.empty((2, transitions, num_states, num_states))
     emits, log_emits = np.empty((2, emissions * data.num_symbols, num_states))
     symbols = data.symbols
     if emissions > 1:
         symbols = symbols + data.num_symbols * np.repeat(which, np.diff(data.indptr))
-    return compiled.Chains(
+    return compiled.HiddenChains(
         data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
         moves, log_moves, emits, log_emits, False, leading(moves, which),
     )  # fmt: skip
@@ -534,7 +534,7 @@ class SummedOut:
         *information, near = np.split(
             state.information, np.cumsum([item.size for item in self.sticks])
         )
-        parts, before = list[Moved](), list[FloatArray]()
+        parts, before = list[MovedPaths](), list[FloatArray]()
         for i, sticks in enumerate(self.sticks):
             if i not in self.acted:
                 before.append(concentrations[i][None])
@@ -597,7 +597,7 @@ class SummedOut:
         """Log likelihood of predictors."""
         return float(filtered(self.chains(psi))[0].sum())
 
-    def chains(self, psi: Sequence[FloatArray]) -> compiled.Chains:
+    def chains(self, psi: Sequence[FloatArray]) -> compiled.HiddenChains:
         """The sequences and the probabilities of predictors, until others are asked for."""
         arguments = max(map(len, psi)), tuple(psi), self._orders, self._blank
         least = min(over_rows(compiled.break_sticks, *arguments))
@@ -610,7 +610,7 @@ class SummedOut:
 
 def move_probabilities(
     rng: np.random.Generator, model: MixedHMM, state: MixedHMMState, data: Sequences
-) -> tuple[MixedHMMState, compiled.Chains]:
+) -> tuple[MixedHMMState, compiled.HiddenChains]:
     """All probabilities after a path, states summed out, and hyperparameters given the weights.
 
     Those that inputs act on come in the chains of all sequences, and as averages in the state.

@@ -217,7 +217,7 @@ class LinearDynamics:
                 linear[later] += precision[:, j] * self.drive[later, j, None]
             for j in range(D):
                 linear[later - 1] -= coupling[j] * self.drive[later, j, None]
-        chain = kalman_blocks.Chain(potential.J, linear, blocks, coupling)
+        chain = kalman_blocks.KalmanChain(potential.J, linear, blocks, coupling)
         groups, shape = len(cut.lanes) // WIDTH, (len(cut.begins), D)
         bases = kalman_blocks.factor_size(D, cut.joined) * reach
         diagonals, joint_linear, behind_linear = np.zeros((3, *shape))

@@ -33,7 +33,7 @@ from pgmult.core.validate import as_finite, as_spd
 from pgmult.links import StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sequences.compiled.particles import Parameters, Steps
+from pgmult.sequences.compiled.particles import Parameters, ParticleSteps
 from pgmult.sequences.data.sequences import Sequences
 
 
@@ -241,7 +241,7 @@ def joined_states(draw: Mapping[str, Any]) -> FloatArray:
     return np.concatenate([draw["states"], draw["noise"]], axis=-1)
 
 
-def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, Parameters]:
+def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[ParticleSteps, Parameters]:
     """Draws, and the data they are for, as compiled code takes them.
 
     Raises
@@ -292,7 +292,7 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Steps, 
     return _steps(data, first.order), parameters
 
 
-def _steps(data: Sequences, order: IntArray) -> Steps:
+def _steps(data: Sequences, order: IntArray) -> ParticleSteps:
     """Entries by position in the order, increasing within a step."""
     place = np.empty(data.num_symbols, np.int64)
     place[order] = np.arange(data.num_symbols)
@@ -300,7 +300,7 @@ def _steps(data: Sequences, order: IntArray) -> Steps:
     step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
     increasing = np.lexsort((positions, step))
     inputs = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
-    return Steps(
+    return ParticleSteps(
         np.asarray(data.offsets, np.int64),
         np.asarray(data.indptr, np.int64),
         np.ascontiguousarray(positions[increasing]),

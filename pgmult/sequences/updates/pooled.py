@@ -23,7 +23,7 @@ from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.moves import interwoven
 from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of, laws_of
-from pgmult.latent.terms import Apart, Copies, Levels
+from pgmult.latent.terms import Apart, Copies, LevelEffects
 from pgmult.priors import LKJ
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.sequences.updates.conjugate import RegressionSums
@@ -169,7 +169,7 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
 
 def _apart(prior: Any) -> Any:
     """The law of effects without their correlations."""
-    if not isinstance(prior, Levels) or prior.width == 1:
+    if not isinstance(prior, LevelEffects) or prior.width == 1:
         return prior
     return Apart(prior.num_levels, prior.width, prior.scale, prior.dof)
 

@@ -49,7 +49,7 @@ from pgmult.latent.layout import joined
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import log_sd
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.compiled.hmm_paths import Moved, Scales
+from pgmult.sequences.compiled.hmm_paths import MovedPaths, Scales
 
 _LONGEST, _LONGEST_OF_MANY = 24, 8  # leapfrogs; the shortest path has two thirds
 _MANY = 10_000  # steps of all sequences: from there on passes take the time
@@ -57,7 +57,7 @@ _SEEN = 0.2  # of the information of complete data: what observations tell, roug
 _SIZES = 0.35, 0.75  # of a leapfrog, in standard deviations under the metric
 
 
-class Sticks(NamedTuple):
+class OrderedSticks(NamedTuple):
     """Rows of probabilities that break as sticks, each in an order of its own.
 
     Attributes
@@ -97,7 +97,7 @@ class Sticks(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """What moves weights of sticks and their standard deviations: see `Moved`."""
+    """What moves weights of sticks and their standard deviations: see `MovedPaths`."""
 
     precision: compiled.ByRows
     metric: Stacked
@@ -162,11 +162,11 @@ class Effects:
 
     def moved(
         self, weights: FloatArray, x: FloatArray, constants: FloatArray, metric: Metric
-    ) -> Moved:
+    ) -> MovedPaths:
         """Sticks with these weights and hyperparameters, as paths move them."""
         x = np.ascontiguousarray(x[:, self.is_sd])
         velocity = np.empty((len(x), weights.shape[1] + x.shape[1]))
-        return Moved(
+        return MovedPaths(
             np.ascontiguousarray(weights), x, velocity, self.rows, self.columns, constants, *metric
         )
 
@@ -184,7 +184,7 @@ def _times(packed: Any, by: float) -> Any:
     return by * packed
 
 
-def of_rows(psi: FloatArray, information: FloatArray) -> Moved:
+def of_rows(psi: FloatArray, information: FloatArray) -> MovedPaths:
     """Sticks of Dirichlet rows, each a weight of its own, as paths move them.
 
     Parameters
@@ -197,14 +197,14 @@ def of_rows(psi: FloatArray, information: FloatArray) -> Moved:
     metric, none = stacked([nothing] * len(root), one), np.empty((len(root), 0))
     design = compiled.ByRows(np.arange(2), one, np.ones(1))
     flat = compiled.ByRows(np.zeros(len(root) + 1, dtype=np.int64), one[:0], none[0])
-    return Moved(
+    return MovedPaths(
         psi.reshape(root.shape), none, np.empty(root.shape), design, design,
         np.zeros((1, len(root))), flat, metric._replace(inner=root[:, :, None]), none,
         Scales(one - 1, none, np.zeros(root.shape), none[0], none[0]),
     )  # fmt: skip
 
 
-def predictors(moved: Moved, sticks: Sticks) -> FloatArray:
+def predictors(moved: MovedPaths, sticks: OrderedSticks) -> FloatArray:
     """Psi of all cells, ``(num_cells, num_rows, num_sticks)``."""
     psi = np.empty_like(moved.constants)
     over_rows(
@@ -213,7 +213,7 @@ def predictors(moved: Moved, sticks: Sticks) -> FloatArray:
     return (psi + moved.constants).reshape(len(psi), len(sticks.order), -1)
 
 
-Parts = tuple[Moved, Moved, Moved]
+Parts = tuple[MovedPaths, MovedPaths, MovedPaths]
 """Of first states, transitions and emissions."""
 
 

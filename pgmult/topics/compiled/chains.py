@@ -30,7 +30,7 @@ DOF = 8.0  # of the Student-t that chains are sliced around
 _FURTHEST = 100.0  # of a predicted logit, where its counts are weighed
 
 
-class Chains(NamedTuple):
+class ChainPrior(NamedTuple):
     """The prior of rows of chains."""
 
     centre: FloatArray  # (num_chains,)

@@ -62,7 +62,7 @@ _TURNS = 4
 _RIDGE = 5e-7  # of L's rows, on the diagonal: single precision finds no P singular
 
 
-class Rows(NamedTuple):
+class SwingRows(NamedTuple):
     """Documents in order of their depth, how many sticks anything reaches; all K of a softmax.
 
     `sticks` has the topic of each stick, and that which takes the rest; `streams` the stream of

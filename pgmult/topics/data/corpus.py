@@ -562,7 +562,7 @@ class StructuredCorpus(Corpus):
             raise ValueError(f"corpus must have the same {self.num_words} words, got {new!r}")
         design = self.design.like(covariates, new_levels=may_be_new, num_rows=new.num_documents)
         if may_be_new:
-            self.design.tell_new_labels(covariates, "covariates", asked=True)
+            self.design.report_new_labels(covariates, "covariates", asked=True)
         content = self.content and self.content.of(as_mapping(covariates, None), new.num_documents)
         return new.extended(StructuredCorpus, design=design, content=content)
 

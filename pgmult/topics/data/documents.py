@@ -133,7 +133,7 @@ class Losses(Answer):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DocumentTable:
-    """Columns of a table with a document a row. `pgmult.datasets.Table.corpus` makes one.
+    """Columns of a table with a document a row. `pgmult.datasets.DataTable.corpus` makes one.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ from pgmult.core.validate import (
 )
 from pgmult.topics.compiled.chains import (
     ChainPotential,
-    Chains,
+    ChainPrior,
     Counts,
     log_densities,
     noise_of_chains,
@@ -162,11 +162,11 @@ class ScalarChains(Checked):
         over_rows(normal_rows, len(noise), new_key(rng), noise, grain=1)
         return noise
 
-    def _prior(self) -> Chains:
+    def _prior(self) -> ChainPrior:
         """The prior, as compiled functions take it."""
-        return Chains(self.centre, self.persistence, self.initial_var, self.innovation_var)
+        return ChainPrior(self.centre, self.persistence, self.initial_var, self.innovation_var)
 
-    def _filtered(self) -> tuple[Chains, ChainPotential]:
+    def _filtered(self) -> tuple[ChainPrior, ChainPotential]:
         """The prior and the potential, as compiled functions take them."""
         potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
         return self._prior(), ChainPotential(potential.J, potential.h)

@@ -179,11 +179,11 @@ class DocumentCompletion:
         if got != expected:
             raise ValueError(f"held_out must be {expected} like the training data, got {got}")
         count = self._draws.get(sweep.chain, 0)
-        probs = self._told(sweep.model, sweep.state, data, [sweep.chain, count])
+        probs = self._predicted(sweep.model, sweep.state, data, [sweep.chain, count])
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
         self._draws[sweep.chain] = count + 1
 
-    def _told(self, model: Any, state: Any, data: Any, seed: list[int]) -> FloatArray:
+    def _predicted(self, model: Any, state: Any, data: Any, seed: list[int]) -> FloatArray:
         """The probability of each entry's word given the topics of all tokens."""
         rows, held_out = self._rows, self._filled
         if not isinstance(model, AllocatedTopics):  # of another library

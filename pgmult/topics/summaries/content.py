@@ -33,7 +33,7 @@ from pgmult.topics.draws import (
     mean_of,
     names_along,
 )
-from pgmult.topics.summaries.effects import structured_data, told_worth, topic_names
+from pgmult.topics.summaries.effects import structured_data, topic_names, with_draws_column
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
 FEW_TOKENS = 50
@@ -111,7 +111,7 @@ class GroupWords(Estimand):
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))
         if self.is_faint:
             return Table(self.caption, columns, [True] * len(self.words))
-        return told_worth(Table(self.caption, columns), self.worth)
+        return with_draws_column(Table(self.caption, columns), self.worth)
 
     def figure(self, limit: float | None = None) -> Forest:
         """The words by the ratio of their probabilities, grey where this is too uncertain.
@@ -147,7 +147,7 @@ class GroupWords(Estimand):
                 Column("", [f"{_PER * x:.1f}" for x in mean[g]], group)
                 for g, group in enumerate(self.groups)
             ],
-            told=[f"{2**m:.2g} times [{2**a:.2g}, {2**b:.2g}]" for m, a, b in ends],
+            texts=[f"{2**m:.2g} times [{2**a:.2g}, {2**b:.2g}]" for m, a, b in ends],
         )  # fmt: skip
 
 
@@ -260,7 +260,7 @@ class Content(Answer):
                 GroupWords(
                     of_topic[:, :, is_used], ("group", "word"),
                     {"group": (first, second), "word": words},
-                    caption=_told(name, (first, second), of, probability, self.scope),
+                    caption=_caption(name, (first, second), of, probability, self.scope),
                     probability=probability, tokens=of, name=name, scope=self.scope,
                     num_chains=len(by_chain),
                 )
@@ -344,7 +344,7 @@ def content(
     )  # fmt: skip
 
 
-def _told(
+def _caption(
     name: str, groups: tuple[str, str], tokens: tuple[float, float], probability: float, scope: str
 ) -> str:
     """Caption of a comparison of two groups."""

@@ -79,13 +79,13 @@ class TopicCorrelations(Estimand):
         block = np.ix_(order, order)
         numbers = [label.split()[0] for label in labels]
 
-        def told(i: int, j: int) -> str:
+        def title(i: int, j: int) -> str:
             pair = PairCorrelation(i, j, mean[i, j], lower[i, j], upper[i, j])
             return f"{numbers[i]} and {numbers[j]}: {pair}"
 
         return Matrix(
             mean[block], ((lower < 0.0) & (upper > 0.0))[block], [labels[k] for k in order],
-            [[told(i, j) for j in order] for i in order],
+            [[title(i, j) for j in order] for i in order],
             f"correlation over documents (dot: {100 * self.probability:g} % interval contains 0)",
         )  # fmt: skip
 

@@ -44,7 +44,7 @@ from pgmult.core.arguments import (
 )
 from pgmult.core.estimands import Estimand, are_numbers
 from pgmult.core.figures.forest import GREY, Forest
-from pgmult.core.labels import tell_new_labels, value_texts
+from pgmult.core.labels import report_new_labels, value_texts
 from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import Design
@@ -124,7 +124,7 @@ def lay_out(
         if levels is None and isinstance(term, GroupTerm):
             term.known.find([table[name] for name in term.variables])
             for name, labels in zip(term.variables, term.known.labels.T, strict=True):
-                tell_new_labels(labels, table[name], name, "the settings", asked=True)
+                report_new_labels(labels, table[name], name, "the settings", asked=True)
     design = data.design.like(table, new_levels=True, num_rows=size)
     placed = tuple(
         replace(term, codes=np.tile(levels[documents], len(settings)))
@@ -327,7 +327,7 @@ class TopicShares(Estimand):
         made = Estimand.table(_by_topic(self, self.labels["topic"]))
         heads = {"topic": "", "words": "topic"}  # words begin with the number
         parts = [replace(column, head=heads.get(column.name, column.head)) for column in made.parts]
-        return told_worth(replace(made, parts=parts), np.moveaxis(self.worth, -1, 0))
+        return with_draws_column(replace(made, parts=parts), np.moveaxis(self.worth, -1, 0))
 
     def _forest(self) -> Forest:
         """A row for each topic, rough intervals in grey; numbers beside the rows of one point."""
@@ -354,7 +354,7 @@ class TopicShares(Estimand):
         return self.at(topic=number).curves(*arguments, **options)
 
 
-def told_worth(table: Table, worth: FloatArray) -> Table:
+def with_draws_column(table: Table, worth: FloatArray) -> Table:
     """A table of intervals with how many independent draws each rests on, rough rows faint."""
     if np.isnan(worth).all():
         return table

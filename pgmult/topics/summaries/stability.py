@@ -158,7 +158,7 @@ class TopicStability(Answer):
             Column("worst_distance", self.worst_distance[order], "TV worst", "{:.2f}".format),
         ]
         columns += [
-            Column("again", self.found_again[order], "found again", _told),
+            Column("again", self.found_again[order], "found again", _percentage),
             Column("words", [self.names[k] for k in order], "words"),
         ]
         more = f" ({self.breakdown})" if self.breakdown else ""
@@ -193,15 +193,15 @@ class TopicStability(Answer):
             caption=f"{self.headline[:1].upper()}{self.headline[1:]}. Each point is another chain's"
             " counterpart of a topic: its total variation distance, 0 the same, 1 no word in"
             f" common. Beyond {limit:g} (the line) there is none.",
-            cells=[Column("", [_told(p) for p in again], "again")],
-            told=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
+            cells=[Column("", [_percentage(p) for p in again], "again")],
+            texts=[", ".join(f"{x:.2f}" for x in column) for column in others.T],
         )  # fmt: skip
 
 
 _COLOURS = (0, 4, 1)
 
 
-def _told(probability: float) -> str:
+def _percentage(probability: float) -> str:
     """Format a probability in percent, never as 0 or 100."""
     if np.isnan(probability):
         return ""

@@ -70,7 +70,11 @@ def swing_alone(
 
 
 def _move(
-    key: NDArray[np.uint64], rows: swing.Rows, psi: FloatArray, mean: FloatArray, cov: FloatArray
+    key: NDArray[np.uint64],
+    rows: swing.SwingRows,
+    psi: FloatArray,
+    mean: FloatArray,
+    cov: FloatArray,
 ) -> None:
     """Move psi in place."""
     root, groups = lower_cholesky(cov), -(-len(psi) // WIDTH)
@@ -98,9 +102,9 @@ def _rows(
     counts: IntArray,
     depths: IntArray,
     streams: NDArray[np.uint64],
-) -> swing.Rows:
+) -> swing.SwingRows:
     """The documents in the order in which the kernel takes them."""
     num_topics, by_depth = counts.shape[1], np.argsort(depths, kind="stable")
     if isinstance(link, LogisticNormal):
-        return swing.Rows(by_depth, depths, counts, np.arange(num_topics), streams, True)
-    return swing.Rows(by_depth, depths, counts, link.order_of(num_topics), streams, False)
+        return swing.SwingRows(by_depth, depths, counts, np.arange(num_topics), streams, True)
+    return swing.SwingRows(by_depth, depths, counts, link.order_of(num_topics), streams, False)

@@ -257,14 +257,14 @@ def moved_alone(replicates=600, moves=5):
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
         mean, reference = sticks.mean(sticks.trend.centre), rough(sticks)
         fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
-        before, now = _told_of(sticks, x, mean, level, fit), (x, level, fit)
+        before, now = _predicted_of(sticks, x, mean, level, fit), (x, level, fit)
         for _ in range(moves):
             now = table_sticks.move_together(rng, sticks, now[0], mean, *now[1:], reference, free)
-        changes.append(_told_of(sticks, now[0], mean, *now[1:]) - before)
+        changes.append(_predicted_of(sticks, now[0], mean, *now[1:]) - before)
     return np.sqrt(replicates) * np.mean(changes, axis=0) / (np.std(changes, axis=0) + 1e-12)
 
 
-def _told_of(sticks, x, mean, level, fit):
+def _predicted_of(sticks, x, mean, level, fit):
     """Statistics that a move which is wrong changes."""
     law = sticks.law(x)
     squares = np.mean(law.rotate(level - mean) ** 2 / np.maximum(law.smooth, 1e-9))

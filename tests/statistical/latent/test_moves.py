@@ -14,7 +14,7 @@ from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target
-from pgmult.latent.terms import Levels, sd_at
+from pgmult.latent.terms import LevelEffects, sd_at
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import rejects
 from pgmult.variational.sites import CountSite, LogisticSite
@@ -22,7 +22,7 @@ from pgmult.variational.sites import CountSite, LogisticSite
 pytestmark = pytest.mark.slow
 
 # one effect of unknown standard deviation, seen by six rows: two numbers, x and w
-FAMILY = Additive((Levels(1),), np.ones((6, 1)), offset=np.linspace(-0.5, 0.5, 6))
+FAMILY = Additive((LevelEffects(1),), np.ones((6, 1)), offset=np.linspace(-0.5, 0.5, 6))
 ROWS = {
     "binomial": LogisticSite(np.array([3.0, 1, 2, 3, 0, 4]), np.array([3.0, 2, 2, 5, 1, 4])),
     "poisson": CountSite(np.array([3.0, 1, 2, 3, 0, 4])),

@@ -16,7 +16,7 @@ from pgmult.core.sweeps import Scan
 from pgmult.fields import MultinomialGP, predict
 from pgmult.fields.family import FIELDS
 from pgmult.fields.tables import field_of
-from pgmult.sampling.store import Run
+from pgmult.sampling.store import RunReader
 
 FEW = ["--draws", "6", "--tune", "3", "--chains", "2", "--quiet"]
 STATES = ["NY", "TX", "WA"]
@@ -91,7 +91,7 @@ class TestFields:
         assert 'class="drawing" role="img"' in page
 
     def test_the_draws_are_those_of_the_function(self, names, field_run):
-        posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
+        posterior, data = pgmult.load(field_run), RunReader(field_run).inputs()["data"]
         hidden = StoredRun.open(field_run, FIELDS).held_out["counts"]
         rows = list(csv.DictReader(names.read_text().splitlines()))
         whole = field_of(
@@ -125,7 +125,7 @@ class TestFields:
         assert run(capsys, "fields", "export", field_run, "--out", file)[0] == 0
         table = json.loads(file.read_text())
         assert len(table) == 3 * (18 + 2)
-        posterior, data = pgmult.load(field_run), Run(field_run).inputs()["data"]
+        posterior, data = pgmult.load(field_run), RunReader(field_run).inputs()["data"]
         mean = predict(posterior, data=data, inputs="seen", max_draws=None).mean
         assert table[0]["mean"] == pytest.approx(mean[0, 0], rel=1e-4)
 
@@ -272,7 +272,7 @@ class TestFields:
         given = ["--inputs", "year", "--category", "name", "--count", "n", "--max-categories", "2"]
         out = tmp_path / "run"
         assert run(capsys, "fields", "fit", names, *given, "--out", out, *FEW)[0] == 0
-        data = Run(out).inputs()["data"]
+        data = RunReader(out).inputs()["data"]
         assert "(other)" in data.categories
         assert data.counts.sum() == 60 * 3 * 6
 
@@ -451,7 +451,7 @@ class TestSequences:
             *FEW,
         )
         assert code == 0
-        data = Run(out).inputs()["data"]
+        data = RunReader(out).inputs()["data"]
         assert (data.num_sequences, data.num_steps, data.num_symbols) == found
 
 
@@ -611,7 +611,7 @@ def test_a_job_ends_once_it_is_settled_unless_it_is_told_when(capsys, tmp_path):
     attrs = pgmult.load(tmp_path / "run").attrs
     assert attrs["until"] == "settled"
     assert 200 <= attrs["draws"] <= 300
-    assert "ended as soon as what is told first was worth 200" in " ".join(out.split())
+    assert "ended as soon as the main results were worth 200" in " ".join(out.split())
     code, out, errors = run(capsys, "regression", "resume", tmp_path / "run", "--quiet")
     assert (code, errors) == (0, "")
     again = pgmult.load(tmp_path / "run").attrs

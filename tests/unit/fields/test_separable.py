@@ -22,7 +22,7 @@ from pgmult.fields.covariances import (
 )
 from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.priors import structures as choices
-from pgmult.fields.priors.separable import Factors, Table, TableLaw
+from pgmult.fields.priors.separable import CellTable, Factors, TableLaw
 from pgmult.fields.priors.structures import find_table
 
 PLACES = [(40.0, -100.0), (41.0, -95.0), (30.0, -80.0), (35.0, -120.0)]
@@ -38,7 +38,7 @@ COVARIANCES = {
 
 
 def law_and_matrix(name="product"):
-    table = Table.of(COVARIANCES[name], INPUTS)
+    table = CellTable.of(COVARIANCES[name], INPUTS)
     return table, TableLaw.of(table, COVARIANCES[name]), COVARIANCES[name].cov(table.sites)
 
 
@@ -90,7 +90,7 @@ def test_draws_have_the_law_of_the_assembled_gaussian():
 
 def test_the_smaller_of_several_tables_is_taken():
     separate = TIME * Matern(0.5, active=[1]) * Matern(0.5, active=[2]) + White(0.1)
-    by_time = Table.of(separate, INPUTS)
+    by_time = CellTable.of(separate, INPUTS)
     assert sorted(by_time.shape) == [4, 6]
     assert {frozenset(by_time.row_inputs), frozenset({0, 1, 2}) - by_time.row_inputs} == {
         frozenset({0}),
@@ -111,7 +111,7 @@ def test_the_smaller_of_several_tables_is_taken():
 )
 def test_refuses_covariances_that_are_not_separable(covariance, message):
     with pytest.raises(ValueError, match=message):
-        Table.of(covariance, INPUTS)
+        CellTable.of(covariance, INPUTS)
     with pytest.raises(ValueError, match=message):
         MultinomialGP(covariance, structure="separable", overdispersion=0.0).as_data(
             as_field(INPUTS, np.eye(20, 3, dtype=int))
@@ -123,12 +123,12 @@ def test_refuses_inputs_that_are_few_cells_of_a_table():
     with pytest.raises(
         ValueError, match="200 inputs are too few of the cells of a table, 200 times"
     ):
-        Table.of(COVARIANCES["product"], scattered)
+        CellTable.of(COVARIANCES["product"], scattered)
     assert find_table("auto", COVARIANCES["product"], np.tile(scattered, (4, 1))) is None
 
 
 def test_auto_takes_tables_where_inputs_are_many(caplog):
-    choices._tell.cache_clear()
+    choices._log_choice.cache_clear()
     many = np.array([[t, s] for t in range(30) for s in range(20)], dtype=float)
     covariance = Matern(1.5, active=[0]) * Matern(0.5, active=[1]) + White(0.1)
     with caplog.at_level(logging.INFO, logger="pgmult"):

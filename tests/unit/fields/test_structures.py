@@ -65,7 +65,7 @@ def test_all_structures_compute_the_same(structure, kind):
     ],
 )
 def test_auto_takes_what_is_exact_and_says_so(covariance, inputs, kind, words, caplog):
-    choices._tell.cache_clear()
+    choices._log_choice.cache_clear()
     with caplog.at_level(logging.INFO, logger="pgmult"):
         field = make_field("auto", covariance, inputs)
     assert isinstance(field, kind)

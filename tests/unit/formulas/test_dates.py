@@ -141,7 +141,7 @@ def test_groups_of_a_calendar():
     new = design.like({"date": ["2020-06-01"]}, new_levels=True)
     assert new.terms[0].new.tolist() == [["June"]]
     with pytest.warns(UserWarning, match=r"1 of 2 labels of 'month\(date\)' in new is not"):
-        design.tell_new_labels({"date": ["2020-06-01", "2020-05-01"]}, "new")
+        design.report_new_labels({"date": ["2020-06-01", "2020-05-01"]}, "new")
     with pytest.raises(ValueError, match=r"weekday\(\) takes a column of dates .*, and x is none"):
         make_design({"x": [1.0, 2.0]}, 2, "(1 | weekday(x))", every_term=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 import pgmult
 from pgmult.choice.data import rows_like
-from pgmult.core.labels import tell_new_labels
+from pgmult.core.labels import report_new_labels
 from pgmult.regression.models.additive import AdditiveRegression
 from pgmult.topics.data.corpus import with_covariates
 
@@ -51,7 +51,7 @@ def test_new_labels_are_counted_with_the_nearest(variant):
     def tell(**how):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            tell_new_labels(known, given, "state", "census", **how)
+            report_new_labels(known, given, "state", "census", **how)
         return [str(one.message) for one in told]
 
     if said is None:

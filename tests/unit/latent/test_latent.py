@@ -13,7 +13,7 @@ from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_o
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, Target, carry, interweave, leap, swing, turn
 from pgmult.latent.sparse import SparseMatrix
-from pgmult.latent.terms import Areas, Basis, Copies, Fixed, Levels, Scaled, from_sd, log_sd
+from pgmult.latent.terms import Areas, Basis, Copies, Fixed, LevelEffects, Scaled, from_sd, log_sd
 from pgmult.variational.sites import CountSite, LogisticSite
 
 NUM = 40
@@ -22,14 +22,14 @@ CODES = np.arange(NUM) % 21
 CHAIN = sparse.diags_array([[2.2] * 9, [-1.0] * 8, [-1.0] * 8], offsets=[0, 1, -1])
 TERMS = {
     "fixed": Fixed(3, 0.7),
-    "levels": Levels(4),
-    "slopes": Levels(5, width=3),
+    "levels": LevelEffects(4),
+    "slopes": LevelEffects(5, width=3),
     "scaled": Scaled(SparseMatrix.of(CHAIN), float(np.linalg.slogdet(CHAIN.toarray())[1])),
     "walk": Scaled.walk(np.array([0.0, 1.0, 1.5, 4.0, 5.0])),
     "basis": Basis(np.arange(1.0, 7.0)),
     "basis of a plane": Basis(np.arange(1.0, 7.0), num_inputs=2),
     "areas": Areas.of(np.array([[0, 1], [1, 2], [0, 2], [3, 4]]), 6),
-    "copies of levels": Copies(Levels(3, width=2), 3),
+    "copies of levels": Copies(LevelEffects(3, width=2), 3),
     "copies of areas": Copies(Areas.of(np.array([[0, 1]]), 3), 2),
     "copies of fixed": Copies(Fixed(2), 3),
 }
@@ -50,8 +50,8 @@ def a_family(order=(0, 1, 2)):
     slopes = (CODES[:, None] == np.arange(21))[:, :, None] * line[:, None]
     parts = [
         (Fixed(2, 1.0), line),
-        (Levels(21, width=2), slopes.reshape(NUM, -1)),
-        (Levels(5), (np.arange(NUM) // 8)[:, None] == np.arange(5)),
+        (LevelEffects(21, width=2), slopes.reshape(NUM, -1)),
+        (LevelEffects(5), (np.arange(NUM) // 8)[:, None] == np.arange(5)),
     ]  # fmt: skip
     terms, designs = zip(*[parts[i] for i in order], strict=True)
     return Additive(terms, np.hstack(designs), offset=0.1 * X)

@@ -27,7 +27,7 @@ from pgmult.core import sealed
 from pgmult.sampling import store
 from pgmult.sampling.cluster import tasks
 from pgmult.sampling.cluster.executors import Patient, WorkersLostError
-from pgmult.sampling.cluster.files import ChainFiles, Part, Shared
+from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.cluster.processes import Processes
 from pgmult.sampling.cluster.rows import shards_of
 from pgmult.sampling.cluster.tasks import Done, work
@@ -243,7 +243,7 @@ def test_a_full_disk_loses_nothing_beyond_the_last_cut(here, tmp_path, monkeypat
         )
     assert calls == [8]
     assert any("resume" in note for note in caught.value.__notes__)
-    assert 8 <= store.Run(run).counters(0).sweep < 12
+    assert 8 <= store.RunReader(run).counters(0).sweep < 12
     monkeypatch.setattr(ChainFiles, "write_rows", write)
     assert same(here, pgmult.resume(run, **GIVEN, cluster=InThisProcess()))
 
@@ -261,7 +261,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_files_are_read_though_python_fails_at_headers_in_two_threads(tmp_path, monkeypatch):
     files, x, fails = ChainFiles(tmp_path, "run"), np.arange(6.0), iter([True, True, False] * 9)
-    files.write_shared(0, Shared({"mu": x}, np.zeros(2, np.uint64)))
+    files.write_shared(0, SharedArrays({"mu": x}, np.zeros(2, np.uint64)))
     files.write_rows(0, 0, {"x": x})
     right = sealed._HEADERS[1, 0]
 
@@ -273,14 +273,14 @@ def test_files_are_read_though_python_fails_at_headers_in_two_threads(tmp_path, 
 
     monkeypatch.setitem(sealed._HEADERS, (1, 0), header)
     np.testing.assert_array_equal(files.read_shared(0).state["mu"], x)
-    np.testing.assert_array_equal(files.read_rows(0, 0, 6, [Part(0, 6)])["x"], x)
+    np.testing.assert_array_equal(files.read_rows(0, 0, 6, [RowRange(0, 6)])["x"], x)
 
 
 def test_files_of_rows_are_read_by_any_cut_and_checked(tmp_path):
     (tmp_path / "chain-0").mkdir()
     files = ChainFiles(tmp_path / "chain-0", "one")
     whole = {"x": np.random.default_rng(0).normal(size=(12, 2)), "n": np.arange(12, dtype=np.int32)}
-    parts = [Part(0, 5), Part(5, 8), Part(8, 12)]
+    parts = [RowRange(0, 5), RowRange(5, 8), RowRange(8, 12)]
     for start, stop in parts:
         files.write_rows(7, start, {name: x[start:stop] for name, x in whole.items()})
     for start, stop in [(0, 12), (3, 9), (5, 8), (6, 7)]:

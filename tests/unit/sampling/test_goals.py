@@ -13,7 +13,7 @@ from pgmult.core.typing import traits_of
 from pgmult.sampling import _progress, goals
 from pgmult.sampling.goals import Goal, Trace, as_goal, most_are_worth
 from pgmult.sampling.labels import match_rows
-from pgmult.sampling.store import Run, rectangle
+from pgmult.sampling.store import RunReader, rectangle
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 DATA = values()
@@ -57,7 +57,7 @@ def test_looks_grow_by_a_quarter_up_to_all_draws():
 
 def test_models_say_what_settled_draws_are_worth():
     class Slow(Normal):
-        settled_at, least_draws = {"mean": 40.0, "scale": 10.0}, 30
+        ess_targets, least_draws = {"mean": 40.0, "scale": 10.0}, 30
 
     settled = as_goal("settled").of(traits_of(Slow()), 4)
     assert settled.worth == 40.0
@@ -87,8 +87,7 @@ def test_a_settled_run_is_worth_a_hundred_draws_a_chain_and_says_why_it_ended(co
     some = drawn(1000, until="settled", cores=cores)
     assert some.num_draws in (200, 250, 312, 391, 488)
     assert some.attrs["ended"] == (
-        "as soon as what is told first was worth 300 independent draws (1,000 draws a chain at"
-        " most)"
+        "as soon as the main results were worth 300 independent draws (1,000 draws a chain at most)"
     )
     drawn(120, store=tmp_path / "run")  # cut short, and gone on with
     stored = pgmult.resume(
@@ -183,7 +182,7 @@ def test_time_ends_a_run_and_its_length_is_written_down(tmp_path):
     assert time.monotonic() - began < 20.0
     assert 1 <= found.num_draws < 10**6
     assert found.num_draws <= found.attrs["draws"] < 10**6
-    kept = [Run(tmp_path / "run").counters(chain).kept for chain in range(3)]
+    kept = [RunReader(tmp_path / "run").counters(chain).kept for chain in range(3)]
     assert min(kept) > 0, "chains that wait for a thread have their share of the time"
     chains, _ = rectangle(kept)
     longest = found.attrs["draws"] + 1000

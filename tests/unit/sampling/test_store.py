@@ -22,7 +22,7 @@ from pgmult.core import sealed
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.sampling import codec as _codec
 from pgmult.sampling import store
-from pgmult.sampling.store import Run, RunWriter, rectangle
+from pgmult.sampling.store import RunReader, RunWriter, rectangle
 
 OPTIONS = {"draws": 60, "tune": 20, "chains": 2, "random_seed": 9, "keep": ["mean", "latent"]}
 
@@ -304,13 +304,13 @@ def test_a_damaged_checkpoint_is_named(run, whole, damage):
 def test_every_byte_of_a_checkpoint_counts(run):
     checkpoint = run / "chain-0" / "checkpoint.npz"
     content = checkpoint.read_bytes()
-    assert Run(run).counters(0).kept == 60
+    assert RunReader(run).counters(0).kept == 60
     for position in range(0, len(content), 11):
         changed = bytearray(content)
         changed[position] ^= 0x10
         checkpoint.write_bytes(changed)
         with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
-            Run(run).checkpoint(0, {"chain_models"})
+            RunReader(run).checkpoint(0, {"chain_models"})
 
 
 def rewrite_meta(run, change):
@@ -403,7 +403,7 @@ def test_a_lost_checkpoint_does_not_lose_the_draws(run):
 
 
 def put_in_place_of(part, content, start, stop):
-    seed = Run(part.parents[1])._seed(f"{part.parent.name}/mean.{start:09}-{stop:09}")
+    seed = RunReader(part.parents[1])._seed(f"{part.parent.name}/mean.{start:09}-{stop:09}")
     crc = store.zlib.crc32(content, seed)
     part.unlink()
     part.with_name(f"mean.{start:09}-{stop:09}.{crc:08x}.npy").write_bytes(content)

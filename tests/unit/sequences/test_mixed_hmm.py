@@ -15,7 +15,7 @@ from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
 from pgmult.sequences.models.mixed_hmm import SummedOut
-from pgmult.sequences.updates.summed_out import Sticks
+from pgmult.sequences.updates.summed_out import OrderedSticks
 from tests.every_model import MODELS
 
 
@@ -109,7 +109,7 @@ def test_a_report_tells_what_inputs_do(run):
 
 def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
     concentration = np.array([[0.3, 2.0, 1.1], [4.0, 0.7, 0.2]])
-    sticks = Sticks(np.array([[2, 0, 1], [0, 1, 2]]))
+    sticks = OrderedSticks(np.array([[2, 0, 1], [0, 1, 2]]))
     taken, reached = sticks.tried(concentration[None])
     psi = np.random.default_rng(0).standard_normal((5, 2, 2))
     share = expit(psi)

@@ -359,8 +359,8 @@ class Gap:
         ([False, True, False, False], "none of these differences is reliable yet"),
     ],
 )
-def test_the_largest_differences_are_of_topics_that_are_found_again(is_told, words):
-    said = _largest_difference(Gap(), "Party R - D", np.array(is_told))
+def test_the_largest_differences_are_of_topics_that_are_found_again(is_reported, words):
+    said = _largest_difference(Gap(), "Party R - D", np.array(is_reported))
     assert said.startswith("Party R - D: 3 of 4 topics differ beyond their 90 % interval")
     assert re.search(words, said)
-    assert ('"a"' in said) == is_told[0]
+    assert ('"a"' in said) == is_reported[0]

@@ -15,7 +15,7 @@ from pgmult.core.typing import FloatArray
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-class _Law(Checked):
+class _Distribution(Checked):
     __slots__ = ()
 
     def __str__(self) -> str:
@@ -24,8 +24,8 @@ class _Law(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Normal(_Law):
-    """A normal law of coefficients.
+class Normal(_Distribution):
+    """A normal distribution of coefficients.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class Normal(_Law):
 
 
 @dataclass(frozen=True, slots=True)
-class HalfT(_Law):
-    """A law of standard deviations: the scale times |t|, t a Student t variable.
+class HalfT(_Distribution):
+    """A distribution of standard deviations: the scale times |t|, t a Student t variable.
 
     Attributes
     ----------
@@ -50,23 +50,23 @@ class HalfT(_Law):
 
 
 @dataclass(frozen=True, slots=True)
-class Horseshoe(_Law):
-    """A law of coefficients, of which most are nearly 0 and some are not.
+class Horseshoe(_Distribution):
+    """A distribution of coefficients, of which most are nearly 0 and some are not.
 
     They are N(0, s^2 l_j^2) with half-Cauchy s and l_j (Carvalho, Polson and Scott 2010).
 
     Attributes
     ----------
     scale : float
-        Of the law of s.
+        Parameters of the distribution of s.
     """
 
     scale: Positive = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class LKJ(_Law):
-    """A law of correlation matrices (Lewandowski et al. 2009).
+class LKJ(_Distribution):
+    """A distribution of correlation matrices (Lewandowski et al. 2009).
 
     Its density is proportional to |R|^(eta - 1).
 
@@ -80,7 +80,7 @@ class LKJ(_Law):
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal(_Law):
+class LogNormal(_Distribution):
     """log x is normal around log(median): x is within a factor exp(2 sd) in 95 of 100.
 
     Of length scales, and of other positive parameters.
