@@ -28,7 +28,7 @@ def newborns() -> DataTable:
     Social Security Card Applications - Data by State and District of Columbia").
 
     >>> newborns()
-    Table(3,366 rows, columns: year, state, name, births)
+    DataTable(3,366 rows, columns: year, state, name, births)
     """
     wide = _shipped("newborns")
     names = [name for name in wide if name not in ("year", "state")]

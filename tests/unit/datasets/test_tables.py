@@ -61,7 +61,7 @@ class TestColumns:
         np.testing.assert_array_equal(columns["score"], [1.5, np.nan, 20.0, 3.0, 4.0])
         assert columns["code"].tolist() == ["01", "x", None, "3", "4"]
         assert texts(table) == ["peace, trade", "war", "", "the of", "peace war war"]
-        assert repr(table) == "Table(5 rows, columns: speech, year, party, score, code)"
+        assert repr(table) == "DataTable(5 rows, columns: speech, year, party, score, code)"
 
     def test_the_corpus_has_them(self, table):
         corpus = table.corpus("speech")

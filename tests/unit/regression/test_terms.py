@@ -158,7 +158,7 @@ MUTANTS = {
         formula_terms.Slopes, "unscale", lambda self, root: root, slopes_are_those_of_their_columns,
     ),
     "new levels without correlation": (
-        laws.Levels, "spread", lambda self, x, noise: 0.5 * noise,
+        laws.LevelEffects, "spread", lambda self, x, noise: 0.5 * noise,
         slopes_are_those_of_their_columns,
     ),
     "walks of steps": (

@@ -352,7 +352,7 @@ class Gap:
 
 
 @pytest.mark.parametrize(
-    ("is_told", "words"),
+    ("is_reported", "words"),
     [
         ([True] * 4, 'The largest differences, in percentage points: "a" .*, "c" .*, "d" '),
         ([False, True, True, True], "The largest reliable differences, in percentage points: .c. "),

@@ -103,7 +103,7 @@ def test_paths_see_the_posterior_and_its_slopes(link):
     mean, cov = rng.normal(size=size), root @ root.T + np.eye(size)
     psi, counts = 2.0 * rng.normal(size=(8, size)), np.tile([3, 0, 40, 1, 2], (8, 1))
     ids = np.arange(8, dtype=np.uint64)
-    rows = kernels.Rows(np.arange(8), np.full(8, size), counts, np.arange(5), ids, softmax)
+    rows = kernels.SwingRows(np.arange(8), np.full(8, size), counts, np.arange(5), ids, softmax)
     packed, found = np.zeros(row_at(size + 1), np.float32), np.zeros((7, size * WIDTH))
     lanes, weights, precision = kernels._make_lanes(size), 1.0 / np.diag(cov), np.linalg.inv(cov)
     look(lanes, rows, mean, weights, precision, packed, psi, step, found)
