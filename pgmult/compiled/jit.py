@@ -27,6 +27,7 @@ PGMULT_CACHE_DIR : where to keep machine code instead of the user's cache folder
 import gc
 import hashlib
 import os
+import pickle
 import re
 import sys
 import tempfile
@@ -147,6 +148,14 @@ class _FolderCacheImpl(CompileResultCacheImpl):
 
 class _FolderCache(FunctionCache):
     _impl_class = _FolderCacheImpl
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
+            # The entry is damaged, or names a class that a later version of this package lacks.
+            Path(self._cache_file._index_path).unlink(missing_ok=True)
+            return None
 
     def save_overload(self, sig, data):
         with suppress(OSError):  # a full disk costs the cache, not the result

@@ -5,6 +5,7 @@ import errno
 import gc
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -273,6 +274,20 @@ def test_a_full_disk_costs_the_cache_and_not_the_result(fresh, monkeypatch):
     monkeypatch.setattr(jit.FunctionCache, "save_overload", full)
     assert jit.jit(lambda x: 3 * x)(2) == 6
     assert list(jit.cache_directory().iterdir()) == []
+
+
+@pytest.mark.skipif(jit.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("entry", [b"", b"not a pickle", b"cpgmult.compiled.jit\nRenamed\n."])
+def test_an_entry_that_is_damaged_or_of_another_version_is_compiled_anew(fresh, entry):
+    def triple(x):
+        return 3 * x
+
+    assert jit.jit(triple)(2) == 6
+    (index,) = jit.cache_directory().glob("*.nbi")
+    index.write_bytes(pickle.dumps(numba.__version__) + entry)
+    assert jit.jit(triple)(2) == 6
+    again = jit.jit(triple)
+    assert (again(2), sum(again.stats.cache_hits.values())) == (6, 1)
 
 
 INTERRUPTED = """
