@@ -62,7 +62,7 @@ OTHERS = [
     "COUNT/medpar",
     "lme4/cbpp",  # successes of trials
 ]
-LONG = {"plm/Males": slice(400), "stevedata/TV16": slice(None, None, 40)}  # rows that are enough
+LONG = {"plm/Males": slice(200), "stevedata/TV16": slice(None, None, 160)}  # rows that are enough
 NONE = ["datasets/chickwts", "survival/lung"]
 pytestmark = [
     pytest.mark.slow,

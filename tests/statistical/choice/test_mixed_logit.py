@@ -145,8 +145,7 @@ def simulated(people, occasions, sd, seed=0, alternatives=4, size=3):
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 @pytest.mark.parametrize(
-    ("people", "occasions", "sd"),
-    [(1000, 1, 0.05), (1000, 1, 0.7), (500, 5, 0.0), (500, 5, 0.7), (60, 40, 1.0)],
+    ("people", "occasions", "sd"), [(1000, 1, 0.05), (500, 5, 0.7), (60, 40, 1.0)]
 )
 def test_few_choices_or_like_tastes_mislead_no_chain(people, occasions, sd):
     """What chains say holds the truth, and they agree with each other."""
