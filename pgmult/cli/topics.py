@@ -39,7 +39,7 @@ from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
-_COLUMNS = ("column", "names")
+_COLUMNS = ("column", "names", "count")
 _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
@@ -54,8 +54,8 @@ _MOST_BYTES = 72_000_000  # of these, by default; states of chains come on top
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
         "corpus", metavar="CORPUS",
-        help="LDA-C file, folder or file of text, .npz of counts, .csv, .tsv, .jsonl or .parquet,"
-        " or the folder that pack wrote",
+        help="Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or the folder that"
+        " pack wrote",
     )  # fmt: skip
     fit.add_argument("--topics", **whole_number(2, 50, "Number of topics", metavar="K"))
     fit.add_argument(
@@ -93,6 +93,10 @@ def _add_corpus(group: Any) -> None:
     group.add_argument("--column", metavar="NAME", help="Column of the texts of a table")
     group.add_argument("--names", metavar="NAME", help="Column of the names of documents")
     group.add_argument(
+        "--count", metavar="NAME",
+        help="Column of counts, where a row is a word (--column) of a document (--names)",
+    )  # fmt: skip
+    group.add_argument(
         "--documents",
         choices=["lines", "paragraphs"],
         help="Documents of a file of text (default: lines)",
@@ -100,8 +104,9 @@ def _add_corpus(group: Any) -> None:
     add_table(group)
     group.add_argument(
         "--stop-words",
-        metavar="FILE",
-        help="File of stop words, one a line; or english (default), or none",
+        metavar="LANGUAGE",
+        help="Language of the stop words, such as de (default: that of the texts), a file with one"
+        " a line, or none",
     )
     group.add_argument(
         "--keep-addresses", action=argparse.BooleanOptionalAction,
@@ -147,7 +152,7 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
 
-    if options.stop_words not in (None, "none", "english"):  # the words outlive their file
+    if options.stop_words is not None and Path(options.stop_words).exists():  # it may not stay
         from pgmult.datasets.text import as_stop_words
 
         options.stop_words = sorted(as_stop_words(options.stop_words))
@@ -244,10 +249,12 @@ def _read_documents(
         table = read_table(options.corpus, options)
         table, left_out = complete_for([*formulas, *needed], table, options)
         said += [left_out] if left_out else []
-        corpus = table.corpus(options.column, names=options.names, **choices)
+        corpus = table.corpus(options.column, names=options.names, count=options.count, **choices)
     else:
         if options.names is not None:
             raise ValueError(f"--names is for tables, and {options.corpus} is a {source.kind}")
+        if options.count is not None:
+            raise ValueError(f"--count is for tables, and {options.corpus} is a {source.kind}")
         corpus = read_corpus(
             options.corpus, vocabulary=options.vocabulary, column=options.column,
             documents=options.documents or "lines", delimiter=options.delimiter,
@@ -446,6 +453,8 @@ def _pack(options: argparse.Namespace) -> int:
     from pgmult.datasets.packing import pack_files
     from pgmult.topics.data.packed import losses_of
 
+    if options.count is not None:
+        raise ValueError("--count is for fit: a table of counts is small enough")
     corpus = pack_files(
         options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
         names=options.names, documents=options.documents or "lines",

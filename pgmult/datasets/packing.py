@@ -23,7 +23,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -36,19 +36,27 @@ from pgmult.core.mapped import ArrayWriter
 from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
-from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, form_of
+from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, form_of, suffix_of
 from pgmult.datasets.readers import (
     COUNTED,
     Vocabulary,
     as_words,
     ldac_blocks,
+    read_counts,
     read_npz,
     recognise,
     refuse_choices,
     texts_in,
     texts_of,
 )
-from pgmult.datasets.text import Dropped, TextOptions, WordChoices
+from pgmult.datasets.text import (
+    LOOKED_AT,
+    Dropped,
+    Text,
+    TextOptions,
+    WordChoices,
+    tokens_of,
+)
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
@@ -129,9 +137,18 @@ def pack_files(
     meter = Meter(files)
     with CorpusWriter(out) as writer, _Progress(meter, enabled) as progress:
         if holds_counts:
-            words = as_words(source.vocabulary if vocabulary is None else vocabulary)
-            blocks = ldac_blocks if source.kind == "LDA-C" else _npz_blocks
-            _pack_blocks(blocks(source.path, words, meter), words, writer, progress)
+            named = source.vocabulary if vocabulary is None else vocabulary
+            words = as_words(named)
+            whole = suffix_of(source.path) == ".mtx" or (
+                words is not None and len({*words}) < len(words)
+            )
+            if whole:
+                corpus = read_counts(source, named)
+                names_of = None if corpus.vocabulary is None else corpus.vocabulary.tolist()
+                _pack_blocks([corpus], names_of, writer, progress)
+            else:
+                blocks = ldac_blocks if source.kind == "LDA-C" else _npz_blocks
+                _pack_blocks(blocks(source.path, words, meter), words, writer, progress)
         else:
             choices = WordChoices(**text_options)
             if source.kind == "table":
@@ -164,12 +181,13 @@ class _Cells:
         self._rows = cells_of_file(path, chosen, delimiter, encoding, meter=meter)
         self._kinds: set[str] = set()
 
-    def texts(self) -> Iterator[tuple[Any, str]]:
+    def texts(self) -> Iterator[tuple[Any, Text]]:
         """The name, None if there are none, and the text of each row."""
         kinds = set()
         for number, (text, *name) in enumerate(self._rows):
+            tokens = tokens_of([text])
             if text is not None:
-                kinds.add(kind_of_cell(text, of_csv=self._of_csv))
+                kinds.add("str" if tokens else kind_of_cell(text, of_csv=self._of_csv))
             if name:
                 if name[0] is None or name[0] != name[0]:
                     raise ValueError(
@@ -177,8 +195,9 @@ class _Cells:
                         f" got none at row {number}"
                     )
                 self._kinds.add(kind_of_cell(name[0], of_csv=self._of_csv))
-            text = text if isinstance(text, str) else "" if text is None else json.dumps(text)
-            yield (name[0] if name else None), text
+            if tokens is None:
+                text = text if isinstance(text, str) else "" if text is None else json.dumps(text)
+            yield (name[0] if name else None), text if tokens is None else tokens[0]
         if kinds and "str" not in kinds:
             raise ValueError(
                 f"{self._path}: text must be a column of strings, {self._column!r} has none"
@@ -190,20 +209,23 @@ class _Cells:
 
 
 def _pack_texts(
-    texts: Iterable[tuple[Any, str]],
+    texts: Iterable[tuple[Any, Text]],
     choices: WordChoices,
     writer: CorpusWriter,
     progress: "_Progress",
     path: Path,
     label: Callable[[Any], str],
 ) -> None:
+    texts = iter(texts)
+    begun = list(islice(texts, LOOKED_AT))
+    choices = choices.for_texts([text for _, text in begun])
     words = _Words(writer.folder)
     raw = [ArrayWriter(writer.folder / f"raw-{name}.npy", np.int32) for name in _RAW]
     ends = ArrayWriter(writer.folder / "raw-indptr.npy", np.int64)
     named, dropped = 0, Dropped()
     try:
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
-        for name, text in texts:
+        for name, text in chain(begun, texts):
             counted = choices.words_of(text, dropped)
             numbers = words.number(counted)
             sizes.append(len(numbers))

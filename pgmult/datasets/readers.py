@@ -8,12 +8,15 @@ ever unpickled. An error names the file and, where there is one, the line.
 import codecs
 import os
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
+import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -39,6 +42,8 @@ COUNTED = ("LDA-C", "sparse matrix", "packed corpus")
 
 Vocabulary = str | os.PathLike[str] | Sequence[str] | NDArray[np.str_]
 
+_COLUMN_NAMES = ("vocab", "vocabulary", "features", "terms", "colnames", "cols")
+_ROW_NAMES = ("rownames", "rows", "documents", "docs", "barcodes")
 _LDAC_LINE = re.compile(rb"\s*\d+(\s+\d+:\d+)*\s*")
 
 
@@ -50,7 +55,7 @@ class Source(NamedTuple):
     kind : "LDA-C", "sparse matrix", "table", "text", "folder of text" or "packed corpus"
     path : Path
     vocabulary : Path or None
-        A ``vocab.txt`` or ``vocab.txt.gz`` beside a file of counts.
+        A ``vocab.txt``, ``vocab.txt.gz`` or the like beside a file of counts.
     """
 
     kind: Literal["LDA-C", "sparse matrix", "table", "text", "folder of text", "packed corpus"]
@@ -80,11 +85,11 @@ def recognise(path: str | os.PathLike[str]) -> Source:
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
         return Source("folder of text", path)
-    if path.suffix == ".npz":
-        return Source("sparse matrix", path, _vocabulary_beside(path))
+    if suffix_of(path) in (".npz", ".mtx"):
+        return Source("sparse matrix", path, _words_beside(path, _COLUMN_NAMES))
     first = head_of(path, 2**20).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
     if _LDAC_LINE.fullmatch(first):
-        return Source("LDA-C", path, _vocabulary_beside(path))
+        return Source("LDA-C", path, _words_beside(path, _COLUMN_NAMES))
     return Source("text", path)
 
 
@@ -131,14 +136,51 @@ def read_corpus(
             if vocabulary is not None:
                 raise ValueError(f"{path} is a packed corpus: its vocabulary is in it")
             return open_corpus(path)
-        words = source.vocabulary if vocabulary is None else vocabulary
-        return (read_ldac if source.kind == "LDA-C" else read_npz)(source.path, words)
+        return read_counts(source, source.vocabulary if vocabulary is None else vocabulary)
     if vocabulary is not None:
         raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
     if source.kind == "table":
         table = read(source.path, delimiter=delimiter, encoding=encoding)
         return table.corpus(column, **text_options)
     return read_text(source.path, documents=documents, encoding=encoding, **text_options)
+
+
+def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
+    """Read a file of counts; columns of one word are added up.
+
+    Names of the rows of a ``.mtx`` are in a file beside it, such as ``rownames.txt``. A matrix of
+    words by documents is turned round, if the number of words says so.
+    """
+    words = as_words(vocabulary)
+    unique = None if words is None else sorted(set(words))
+    if source.kind == "LDA-C":
+        corpus = read_ldac(source.path, words)
+    elif suffix_of(source.path) == ".npz":
+        corpus = read_npz(source.path, words)
+    else:
+        rows = as_words(_words_beside(source.path, _ROW_NAMES))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                matrix = scipy.sparse.coo_array(scipy.io.mmread(source.path))
+            if words is not None and matrix.shape[1] != len(words) == matrix.shape[0]:
+                matrix = matrix.T
+            names = rows if rows is not None and len(rows) == matrix.shape[0] else None
+            corpus = as_corpus(matrix, words, names)
+        except Exception as error:  # mmread raises many kinds
+            raise ValueError(f"{source.path}: {error or 'not a Matrix Market file'}") from None
+    if words is None or unique is None or len(unique) == len(words):
+        return corpus
+    twice = [word for word, times in Counter(words).items() if times > 1]
+    warnings.warn(
+        f"the vocabulary has {len(twice):,} words more than once, such as {twice[0]!r}: their"
+        " counts are added up",
+        stacklevel=3,
+    )
+    places = {word: j for j, word in enumerate(unique)}
+    entries = (np.ones(len(words)), (np.arange(len(words)), [places[word] for word in words]))
+    merged = corpus.to_csr() @ scipy.sparse.csr_array(entries, shape=(len(words), len(unique)))
+    return as_corpus(merged, unique, None if corpus.names is None else corpus.names.tolist())
 
 
 def refuse_choices(source: Source, choices: Mapping[str, Any]) -> None:
@@ -357,9 +399,36 @@ def documents_of(lines: Iterable[str], documents: str) -> Iterator[tuple[str, st
         yield name, text
 
 
-def _vocabulary_beside(path: Path) -> Path | None:
-    candidates = (path.with_name("vocab.txt"), path.with_name("vocab.txt.gz"))
-    return next((file for file in candidates if file.is_file()), None)
+def _words_beside(path: Path, names: Sequence[str]) -> Path | None:
+    """The file beside counts that names their columns or rows, if there is one."""
+    stem = path.name.split(".")[0]
+    candidates = [f"{word}.txt{end}" for word in names for end in ("", ".gz")]
+    candidates += [
+        f"{stem}{mark}{word}{end}" for word in names for mark in "._" for end in ("", ".txt")
+    ]
+    files = map(path.with_name, candidates)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _without_numbers(lines: list[str]) -> list[str]:
+    """Words of lines that have numbers beside them: those of the words, or how often they occur.
+
+    >>> _without_numbers(["2 tax", "1 peace"]), _without_numbers(["tax 7", "peace 3"])
+    (['peace', 'tax'], ['tax', 'peace'])
+    """
+    cells = [re.findall(r'"[^"]*"|\S+', line) for line in lines]
+    cells = [[cell.strip('"') for cell in row] for row in cells]
+    if len({len(row) for row in cells}) != 1 or len(cells[0]) == 1:
+        return lines
+    columns = list(zip(*cells, strict=True))
+    numbers = [column for column in columns if all(cell.isdecimal() for cell in column)]
+    words = [column for column in columns if column not in numbers]
+    if not numbers or len(words) != 1:
+        return lines
+    places = [int(cell) for cell in numbers[0]]
+    if sorted(places) in ([*range(len(lines))], [*range(1, len(lines) + 1)]):
+        return [word for _, word in sorted(zip(places, words[0], strict=True))]
+    return list(words[0])
 
 
 def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
@@ -370,5 +439,5 @@ def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
         words = [line.strip() for line in each_line(as_path(vocabulary, "vocabulary"))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
-        return words
+        return _without_numbers(words)
     return as_strings(vocabulary, "vocabulary")

@@ -14,16 +14,29 @@ Sequences(2 sequences, 4 steps, 2 symbols, 3 observations)
 """
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from pgmult.core.arguments import as_kind, as_path, under_name
 from pgmult.core.labels import labels_of
-from pgmult.core.tables import ExactTable, exact_columns
+from pgmult.core.tables import ExactTable, counts_of, exact_columns, one_role_each
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
-from pgmult.datasets.text import TextOptions, count_words
+from pgmult.datasets.text import (
+    LOOKED_AT,
+    Dropped,
+    Text,
+    TextOptions,
+    WordChoices,
+    chosen_counts,
+    count_words,
+    normal_form,
+    tokens_of,
+)
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
 
@@ -48,7 +61,7 @@ class DataTable(ExactTable):
     """
 
     def corpus(
-        self, text: str | None = None, *, names: str | None = None,
+        self, text: str | None = None, *, names: str | None = None, count: str | None = None,
         **text_options: Unpack[TextOptions],
     ) -> Corpus:  # fmt: skip
         """Count the words of a column of texts; the other columns stay with the corpus.
@@ -61,9 +74,14 @@ class DataTable(ExactTable):
         Parameters
         ----------
         text : str
-            The column that holds the texts. A missing value is an empty document.
+            The column that holds the texts, or lists of words, which stay as they are. A missing
+            value is an empty document.
         names : str, optional
             The column that names the documents.
+        count : str, optional
+            Column of counts, where a row is a word of a document: `text` is the column of words,
+            and rows of the same name are one document. Columns that do not vary within documents
+            stay with the corpus.
         **text_options
             How words are chosen: see `pgmult.datasets.text.WordChoices`.
 
@@ -73,8 +91,17 @@ class DataTable(ExactTable):
             If `text` is left out or no column of strings, no word is left, or an option is out of
             its range.
         """
-        column = self._text_column(text)
-        texts = ["" if x is None else x for x in self[column].tolist()]
+        if count is not None:
+            return self._counted(text, names, count, **text_options)
+        texts: Sequence[Text]
+        tokens = None if text not in self.cells else tokens_of(self[text].tolist())
+        columns: Mapping[str, Any] = self.columns
+        if tokens is not None and text is not None:
+            column, texts = text, tokens
+            columns = {**columns, text: [" ".join(words) for words in tokens]}
+        else:
+            column = self._text_column(text)
+            texts = ["" if x is None else x for x in self[column].tolist()]
         called = None
         if names is not None:
             names = as_kind(names, "names", str)
@@ -84,7 +111,41 @@ class DataTable(ExactTable):
             corpus, losses = count_words(texts, called, **text_options)
         except ValueError as error:
             raise ValueError(f"{self.source}: {error}") from None
-        return replace(corpus, table=replace(DocumentTable.of(self.columns, column), losses=losses))
+        return replace(corpus, table=replace(DocumentTable.of(columns, column), losses=losses))
+
+    def _counted(
+        self, text: str | None, names: str | None, count: str, **text_options: Unpack[TextOptions]
+    ) -> Corpus:
+        """The corpus of a table with a row for each word of each document."""
+        if text is None or names is None:
+            raise ValueError(
+                f"{self.source}: count needs text, the column of words, and names, the column of"
+                " documents"
+            )
+        roles = {"text": text, "names": names, "count": count}
+        one_role_each(roles)
+        chosen = {role: self[column] for role, column in roles.items()}
+        documents, first, codes = np.unique(
+            labels_of(chosen["names"], names), return_index=True, return_inverse=True
+        )
+        counters = [Counter[str]() for _ in documents]
+        counts = counts_of(chosen["count"], count).tolist()
+        words = labels_of(chosen["text"], text).tolist()
+        for code, word, times in zip(codes.tolist(), words, counts, strict=True):
+            if times:
+                counters[code][normal_form(word)] += times
+        options = WordChoices(**text_options)
+        choices = options.for_texts([[*c.elements()] for c in counters[:LOOKED_AT]])
+        order = np.argsort(first, kind="stable").tolist()
+        corpus, losses = chosen_counts(
+            [counters[i] for i in order], documents[order].tolist(), choices, Dropped()
+        )
+        others = {}
+        for name in self:
+            labels = np.array(list(map(str, self[name].tolist())))
+            if name not in (text, count) and np.array_equal(labels, labels[first[codes]]):
+                others[name] = self.cells[name].take(np.sort(first)).values
+        return replace(corpus, table=replace(DocumentTable.of(others), losses=losses))
 
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""

@@ -1,21 +1,23 @@
 """Word counts of running text: a tokenizer, stop words and the choice of a vocabulary.
 
-A word is a run of letters with the marks that belong to them (Unicode Standard Annex 29, word
-boundaries), in Unicode's normal form C and lower case, whatever the script. Web addresses,
-names of users and single letters are dropped and counted: the table of losses begins with all of
-the text.
+A word is a run of letters and digits, a letter among them, with the marks that belong to them
+(Unicode Standard Annex 29, word boundaries), in Unicode's normal form C and lower case, whatever
+the script. Web addresses, names of users and single letters are dropped and counted: the table of
+losses begins with all of the text.
 
 >>> corpus, losses = count_words(["The cat sat on the mat.", "A dog and a cat."])
 >>> corpus.vocabulary.tolist()
 ['cat', 'dog', 'mat', 'sat']
 """
 
+import ast
 import html
+import json
 import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
 from typing import Annotated, Any, TypedDict, Unpack
@@ -25,7 +27,9 @@ import regex
 import scipy.sparse
 
 from pgmult.core.arguments import as_kind, as_path, as_strings, brief
+from pgmult.core.labels import is_missing
 from pgmult.core.parameters import Checked, real, whole
+from pgmult.datasets.languages import LANGUAGES, language_of, stop_words_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
 
@@ -56,11 +60,24 @@ ENGLISH_STOP_WORDS = frozenset(
 )
 
 StopWords = str | os.PathLike[str] | Iterable[str]
+Text = str | Sequence[str]
+"""A text, or the words of one, which stay as they are."""
+
+LOOKED_AT = 500  # texts that show the language
+DETECTED = "detected"
 
 _LONGEST_RUN = 10
-_LETTERS = r"\p{L}[\p{L}\p{M}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}]*"
+_LETTERS = (
+    r"(?:(?<!\p{Nd}[.,])\p{Nd}+)?"  # of 2.5kg, only kg
+    r"\p{L}[\p{L}\p{M}\p{Nd}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}]*"
+)
 _INSIDE = "['\N{MIDDLE DOT}\N{HEBREW PUNCTUATION GERESH}\N{HEBREW PUNCTUATION GERSHAYIM}]"
-_WORD = regex.compile(rf"{_LETTERS}(?:{_INSIDE}{_LETTERS})*")
+_NUMBERED = r"(?:-\p{Nd}{1,3}(?![\p{L}\p{Nd}-]))?"  # covid-19, F-16
+_WORD = regex.compile(rf"{_LETTERS}(?:{_INSIDE}{_LETTERS})*{_NUMBERED}")
+_SENTENCE = regex.compile(
+    r"(?:(?<!\b(?:\p{L}|[DM]rs?|Ms|St|Jr|Sr|Prof|Gen|Sen|Rep|Gov|No|vs|cf))\.|[!?…]+)"
+    r"[\"'’”»)\]]*\s+|[。！？]+|\n\s*\n"
+)
 _HASHTAG = regex.compile(rf"(?<![\w&/#])#\w*{_LETTERS}\w*")
 _HASHTAG_OR_WORD = regex.compile(rf"{_HASHTAG.pattern}|{_WORD.pattern}")
 _ENTITY = regex.compile(r"&(?:[A-Za-z]\w{1,31}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
@@ -106,9 +123,10 @@ def tokenize(text: str) -> list[str]:
     """The words of a text in lower case, in order.
 
     A word is a run of letters of any script with their marks; an apostrophe inside it belongs to
-    it (``don't``), except that a possessive ``'s`` is cut off. Digits, underscores and hyphens
-    separate words, but in a hashtag, which is a word (``#covid_19``). Single letters of the Latin
-    script are none.
+    it (``don't``), except that a possessive ``'s`` is cut off. Digits beside letters belong to the
+    word (``CO2``, ``5G``), and up to three after a hyphen (``covid-19``); numbers alone are none.
+    Other hyphens and underscores separate words, but in a hashtag, which is a word
+    (``#covid_19``). Single letters of the Latin script are none.
     """
     words = split_words(as_kind(text, "text", str))
     return [word for word in words if not _LATIN_LETTER.fullmatch(word)]
@@ -127,16 +145,52 @@ class TextOptions(TypedDict, total=False):
     max_words: int | None
 
 
+def tokens_of(cells: Iterable[Any]) -> list[Text] | None:
+    """Lists of words, where all cells are lists of strings, or such lists as text.
+
+    >>> tokens_of(["['new york', 'is']", None, ["big"]])
+    [['new york', 'is'], [], ['big']]
+    """
+    lists: list[Text] = []
+    for cell in cells:
+        if is_missing(cell):
+            lists.append([])
+            continue
+        if isinstance(cell, str) and cell[:1] == "[":
+            try:
+                cell = json.loads(cell)
+            except ValueError:
+                try:
+                    cell = ast.literal_eval(cell)  # as Python writes it
+                except (ValueError, SyntaxError, MemoryError, RecursionError):
+                    return None
+        cell = cell.tolist() if isinstance(cell, np.ndarray) else cell
+        if not isinstance(cell, list | tuple) or not all(isinstance(x, str) for x in cell):
+            return None
+        lists.append(list(cell))
+    return lists if any(lists) else None
+
+
 def count_words(
-    texts: Sequence[str],
+    texts: Sequence[Text],
     names: Sequence[str] | None = None,
     **text_options: Unpack[TextOptions],
 ) -> tuple[Corpus, Losses]:
     """The counts of texts, one a document, and what was lost on the way to them."""
-    choices = WordChoices(**text_options)
+    choices = WordChoices(**text_options).for_texts(texts[:LOOKED_AT])
     dropped = Dropped()
     documents = [choices.words_of(text, dropped) for text in texts]
     dropped.refuse_unsegmented(choices)
+    return chosen_counts(documents, names, choices, dropped)
+
+
+def chosen_counts(
+    documents: Sequence[Counter[str]],
+    names: Sequence[str] | None,
+    choices: "WordChoices",
+    dropped: "Dropped",
+) -> tuple[Corpus, Losses]:
+    """The corpus of the words of documents that are kept, and what was lost."""
     counts: Counter[str] = Counter()
     for words in documents:
         counts.update(words)
@@ -247,12 +301,15 @@ class WordChoices(Checked):
     keep_addresses : bool
         Keep web addresses, addresses of mail and names of users (``@name``), which are taken out of
         the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
-    stop_words : "english", path, or iterable of str
-        Words left out: `ENGLISH_STOP_WORDS`, those of a file with one word per line (for any other
-        language), or these; pass ``()`` to keep all.
+    stop_words : "detected", "english", code of a language, path, or iterable of str
+        Words left out: those of the texts' language, as their words show it; `ENGLISH_STOP_WORDS`;
+        those of another language, such as "de", by stopwordsiso; those of a file with one word per
+        line; or these; pass ``()`` to keep all.
     ngrams : int
-        Also count runs of up to this many neighbouring words, none of them a stop word, as words of
-        their own: ``united_states``.
+        Also count runs of up to this many neighbouring words of a sentence, none of them a stop
+        word, as words: ``united_states``.
+    language : str
+        Code of the language of the stop words, where it is known.
     min_count : int
         Leave out words that occur less often than this in the whole corpus.
     min_documents : int
@@ -272,24 +329,41 @@ class WordChoices(Checked):
 
     tokenizer: Callable[[str], Iterable[str]] = tokenize
     keep_addresses: bool = False
-    stop_words: Annotated[Any, lambda value, _: as_stop_words(value)] = "english"
+    stop_words: Annotated[Any, lambda value, _: as_stop_words(value)] = DETECTED
     ngrams: Annotated[int, whole(1, _LONGEST_RUN)] = 1
     min_count: Annotated[int, whole()] = 1
     min_documents: Annotated[int, whole()] = 1
     max_document_share: Annotated[float, real(above=0.0, maximum=1.0)] = 1.0
     max_words: Annotated[int, whole(2)] | None = None
+    language: str = ""
 
-    def words_of(self, text: str, dropped: Dropped) -> Counter[str]:
+    def for_texts(self, texts: Sequence[Text]) -> "WordChoices":
+        """Choose stop words of the language of some texts, if none are asked for."""
+        if self.stop_words != DETECTED:
+            return self
+        words = Counter[str]()
+        for text in texts:
+            words.update(split_words(text) if isinstance(text, str) else map(lower_case, text))
+        code = language_of(words, ENGLISH_STOP_WORDS)
+        return replace(self, stop_words=code or (), language=code)
+
+    def words_of(self, text: Text, dropped: Dropped) -> Counter[str]:
         """How often each word stands in a text; what was taken out is added to `dropped`."""
-        text = _AMPERSAND.sub("", _ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
+        if not isinstance(text, str):
+            return Counter(_runs([*map(normal_form, text)], self.ngrams, self.stop_words))
+        plain: str = _AMPERSAND.sub("", _ENTITY.sub(lambda entity: html.unescape(entity[0]), text))
         if not self.keep_addresses:
-            text = dropped.clean(text)
-        if self.tokenizer is tokenize:
-            dropped.look(text)
-            words = dropped.short(split_words(text))
-        else:
-            words = [normal_form(word) for word in _tokens(self.tokenizer, text)]
-        return Counter(_runs(words, self.ngrams, self.stop_words))
+            plain = dropped.clean(plain)
+        counted = Counter[str]()
+        sentences: list[str] = _SENTENCE.split(plain) if self.ngrams > 1 else [plain]
+        for sentence in sentences:
+            if self.tokenizer is tokenize:
+                dropped.look(sentence)
+                words = dropped.short(split_words(sentence))
+            else:
+                words = [normal_form(word) for word in _tokens(self.tokenizer, sentence)]
+            counted.update(_runs(words, self.ngrams, self.stop_words))
+        return counted
 
     def choose(
         self, words: Iterable[tuple[str, int, int]], num_documents: int
@@ -303,8 +377,10 @@ class WordChoices(Checked):
         num_documents : int
         """
         most = self.max_document_share * num_documents
+        named = LANGUAGES.get(self.language, self.language)
+        of_language = f" ({named})" if named else ""
         falls: dict[str, Callable[[str, int, int], bool]] = {
-            "stop words": lambda word, count, spread: word in self.stop_words,
+            f"stop words{of_language}": lambda word, count, spread: word in self.stop_words,
             f"fewer than {self.min_count} times in all": lambda word, count, spread: (
                 count < self.min_count
             ),
@@ -345,15 +421,19 @@ class WordChoices(Checked):
         return vocabulary, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
 
 
-def as_stop_words(stop_words: Any) -> frozenset[str]:
-    """The set of stop words."""
-    if isinstance(stop_words, str) and stop_words == "english":
+def as_stop_words(stop_words: Any) -> frozenset[str] | str:
+    """The set of stop words, or that they are to be detected."""
+    if isinstance(stop_words, str) and stop_words in ("english", "en"):
         return ENGLISH_STOP_WORDS
+    if isinstance(stop_words, str) and stop_words == DETECTED:
+        return DETECTED
+    if isinstance(stop_words, str) and stop_words.isalpha() and len(stop_words) == 2:
+        return stop_words_of(stop_words.lower())
     if isinstance(stop_words, str | os.PathLike):
         path = as_path(stop_words, "stop_words")
         if not path.is_file():
             raise ValueError(
-                f"stop_words must be 'english', a file with a word a line, or words, got"
+                f"stop_words must be a language such as 'de', a file of words or words, got"
                 f" {str(stop_words)!r} (no such file)"
             )
         try:

@@ -92,9 +92,6 @@ SAID_IN_ONE_SENTENCE = {
         lambda: pgmult.read(LISTS.reset_index()).rows("s ~ y"), TypeError,
         r"got list \(frame.explode\(column\)",
     ),
-    "lists as texts": (
-        lambda: pgmult.read(LISTS).corpus("y"), ValueError, "text must be a column of strings",
-    ),
 }  # fmt: skip
 
 

@@ -153,7 +153,7 @@ class TestWords:
         assert (losses.documents, losses.without_text, losses.emptied) == (5, 1, 1)
         assert (losses.words, losses.tokens) == (5, 8)
         assert [(x.reason, x.words, x.tokens) for x in losses.left_out] == [
-            ("stop words", 2, 2),
+            ("stop words (English)", 2, 2),
             ("in fewer than 2 documents", 1, 1),
         ]
         assert "2 are left without words (1 had none to begin with)" in str(losses)
@@ -188,7 +188,7 @@ class TestWords:
             kept = read({"text": texts}).corpus("text", stop_words=words).vocabulary.tolist()
             assert kept == ["hund", "katze"]
         assert "der" not in ENGLISH_STOP_WORDS
-        with pytest.raises(ValueError, match=r"'english', a file .* or words, got 'german'"):
+        with pytest.raises(ValueError, match=r"such as 'de', a file .* or words, got 'german'"):
             read({"text": texts}).corpus("text", stop_words="german")
         path.write_bytes(b"f\xfcr\n")
         with pytest.raises(ValueError, match=r"stop.txt: not a file of words in utf-8"):
