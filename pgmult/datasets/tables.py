@@ -94,7 +94,8 @@ class DataTable(ExactTable):
         if count is not None:
             return self._counted(text, names, count, **text_options)
         texts: Sequence[Text]
-        tokens = None if text not in self.cells else tokens_of(self[text].tolist())
+        is_there = isinstance(text, str) and text in self.cells
+        tokens = tokens_of(self[text].tolist()) if is_there else None
         columns: Mapping[str, Any] = self.columns
         if tokens is not None and text is not None:
             column, texts = text, tokens
