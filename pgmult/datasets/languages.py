@@ -19,6 +19,13 @@ LANGUAGES = dict(pair.split() for pair in _NAMES.split(", "))
 """Names of languages by their codes (ISO 639-1)."""
 
 
+def language_code(text: str) -> str:
+    """Return the code of a language by its name or code; empty for what looks like neither."""
+    codes = {name.lower(): code for code, name in LANGUAGES.items()}
+    code = codes.get(text.lower(), text.lower())
+    return code if code.isalpha() and len(code) == 2 else ""
+
+
 def stop_words_of(code: str) -> frozenset[str]:
     """The stop words of a language.
 

@@ -29,7 +29,7 @@ import scipy.sparse
 from pgmult.core.arguments import as_kind, as_path, as_strings, brief
 from pgmult.core.labels import is_missing
 from pgmult.core.parameters import Checked, real, whole
-from pgmult.datasets.languages import LANGUAGES, language_of, stop_words_of
+from pgmult.datasets.languages import LANGUAGES, language_code, language_of, stop_words_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
 
@@ -301,9 +301,9 @@ class WordChoices(Checked):
     keep_addresses : bool
         Keep web addresses, addresses of mail and names of users (``@name``), which are taken out of
         the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
-    stop_words : "detected", "english", code of a language, path, or iterable of str
+    stop_words : "detected", "english", another language, path, or iterable of str
         Words left out: those of the texts' language, as their words show it; `ENGLISH_STOP_WORDS`;
-        those of another language, such as "de", by stopwordsiso; those of a file with one word per
+        those of another language, "de" or "German", by stopwordsiso; those of a file with one word per
         line; or these; pass ``()`` to keep all.
     ngrams : int
         Also count runs of up to this many neighbouring words of a sentence, none of them a stop
@@ -427,14 +427,14 @@ def as_stop_words(stop_words: Any) -> frozenset[str] | str:
         return ENGLISH_STOP_WORDS
     if isinstance(stop_words, str) and stop_words == DETECTED:
         return DETECTED
-    if isinstance(stop_words, str) and stop_words.isalpha() and len(stop_words) == 2:
-        return stop_words_of(stop_words.lower())
+    if isinstance(stop_words, str) and (code := language_code(stop_words)):
+        return stop_words_of(code)
     if isinstance(stop_words, str | os.PathLike):
         path = as_path(stop_words, "stop_words")
         if not path.is_file():
             raise ValueError(
-                f"stop_words must be a language such as 'de', a file of words or words, got"
-                f" {str(stop_words)!r} (no such file)"
+                "stop_words must be a language such as 'de', a file with a word a line, or words,"
+                f" got {str(stop_words)!r} (no such file)"
             )
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")

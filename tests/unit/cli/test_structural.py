@@ -80,7 +80,7 @@ class TestFit:
             capsys, "topics", "fit", path, "--column", "text", "--topics", 2, "--draws", 4,
             "--tune", 2, "--chains", 1, "--quiet", "--no-compare", "--out", tmp_path / "run",
         )  # fmt: skip
-        assert ["stop", "words", "2", "10", "(50.0%)"] in [
+        assert ["stop", "words", "(English)", "2", "10", "(50.0%)"] in [
             row.split() for row in output.splitlines()
         ]
         assert "15 documents, of which 10 are left without words (5 had none to begin" in output
@@ -139,7 +139,7 @@ class TestFit:
             ([table, "--column", "text", "--content", "~ year"], "column 'year' must hold labels"),
             ([texts, "--prevalence", "~ x"], "need the columns of a table"),
             ([texts, "--names", "x"], "--names is for tables"),
-            ([table, "--column", "text", "--stop-words", "german"], "a file with a word a line"),
+            ([table, "--column", "text", "--stop-words", "klingon"], "a file with a word a line"),
         ):
             assert expected in refused(capsys, "topics", "fit", *arguments, *out)
         assert not (tmp_path / "run").exists()
