@@ -303,8 +303,8 @@ class WordChoices(Checked):
         the texts otherwise. Entities of HTML (``&amp;``) become the characters that they stand for.
     stop_words : "detected", "english", another language, path, or iterable of str
         Words left out: those of the texts' language, as their words show it; `ENGLISH_STOP_WORDS`;
-        those of another language, "de" or "German", by stopwordsiso; those of a file with one word per
-        line; or these; pass ``()`` to keep all.
+        those of another language, "de" or "German", by stopwordsiso; those of a file with one word
+        per line; or these; pass ``()`` to keep all.
     ngrams : int
         Also count runs of up to this many neighbouring words of a sentence, none of them a stop
         word, as words: ``united_states``.

@@ -123,8 +123,9 @@ class TestLanguages:
 
     def test_is_asked_for(self):
         pytest.importorskip("stopwordsiso")
-        words = read({"t": ["Die Katze und der Hund"]}).corpus("t", stop_words="de")
-        assert words.vocabulary.tolist() == ["hund", "katze"]
+        for named in ("de", "German"):
+            words = read({"t": ["Die Katze und der Hund"]}).corpus("t", stop_words=named)
+            assert words.vocabulary.tolist() == ["hund", "katze"]
         with pytest.raises(ValueError, match=r"must be one of af ar .* got 'xx'"):
             read({"t": ["Die Katze"]}).corpus("t", stop_words="xx")
 
