@@ -188,8 +188,11 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
 
 def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, Any]:
     """Read the `pgmult.fields.places.Places` of each column of names."""
+    from pgmult.core.dates import dates_of
+
     inputs = options.inputs
-    named = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
+    texts = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
+    named = [name for name in texts if dates_of(table[name]) is None]
     located = {text.rpartition("=")[0] for text in options.places}
     for name in named:
         _refuse_other_dates(name, table[name].tolist(), located)

@@ -734,8 +734,9 @@ def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
     """How long a step is, as ``--every`` has it; empty for a number, None if no length will do."""
     import numpy as np
 
+    from pgmult.core.dates import dates_of
     from pgmult.core.tables import exact_array
-    from pgmult.sequences.data.times import dates_of, usual_step
+    from pgmult.sequences.data.times import usual_step
 
     steps = [
         (when, "" if whose is None else str(of))

@@ -208,8 +208,8 @@ def with_interval(
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
     """Write columns as a CSV file, with empty cells for what is missing.
 
-    Whole numbers are written out; others have six digits, or all where six do not distinguish the
-    cells of a column.
+    Whole numbers are written out; others have six digits, or as many as distinguish the cells of a
+    column.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
     gets a leading apostrophe: programs for spreadsheets would evaluate it.
@@ -236,7 +236,8 @@ def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
     floats = {  # numbers that differ by rounding are one
         float(f"{float(x):.13g}") for x in column if isinstance(x, float | np.floating) and x == x
     }
-    digits = 6 if len({f"{x:.6g}" for x in floats}) == len(floats) else 17
+    distinct = (n for n in range(6, 13) if len({f"{x:.{n}g}" for x in floats}) == len(floats))
+    digits = next(distinct, 13)
     return [_csv_cell(value, digits) for value in column]
 
 
@@ -247,7 +248,7 @@ def _csv_cell(value: Any, digits: int = 6) -> Any:
             return ""
         if number.is_integer() and abs(number) < 2**53:
             return str(int(number))
-        return f"{number:.6g}" if digits == 6 else repr(number)
+        return f"{number:.{digits}g}"
     if isinstance(value, np.datetime64):
         return date_text(value)
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):

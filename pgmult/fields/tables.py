@@ -15,7 +15,6 @@ its answers back::
        [15,  0]]))
 """
 
-import contextlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
+from pgmult.core.dates import dates_of
 from pgmult.core.labels import (
     as_looked_at,
     find_labels,
@@ -105,7 +105,8 @@ def read_field(
         `absent` says what they were.
     inputs : str or sequence of str
         Columns that say where and when: numbers, dates (years and their fractions to the model,
-        dates again in what is reported), or names of places.
+        dates again in what is reported; also 202001, 2020Q1, 2020-W05, Jan 2020 and 2019/20), or
+        names of places.
     category : str
         The column of the category.
     count : str, optional
@@ -150,7 +151,7 @@ def read_field(
     category = as_kind(category, "category", str, "the column of the category, or pass wide=")
     roles = {f"inputs {name}": name for name in chosen}
     one_role_each({**roles, "category": category, "count": count})
-    at = chosen_columns(columns, chosen, "table", "inputs")
+    at = _with_dates(chosen_columns(columns, chosen, "table", "inputs"), places)
     of_category = chosen_columns(columns, [category], "table", "category")[category]
     at_places = as_mapping(places, "places")
     unused = [name for name in at_places if name not in chosen]
@@ -196,12 +197,12 @@ def _as_long(
     numbers = chosen_columns(columns, [*wide], "table", "wide")
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
     cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
-    row, k = np.nonzero(~np.array([[is_missing(cell) for cell in line] for line in cells]))
+    filled = ~np.array([[is_missing(cell) for cell in line] for line in cells])
+    for k, (name, column) in enumerate(numbers.items()):
+        counts_of(column[filled[:, k]], name)
+    row, k = np.nonzero(filled)
     long = {name: columns[name][row] for name in inputs if name in columns}
-    values = cells[row, k]
-    with contextlib.suppress(TypeError, ValueError):  # `counts_of` refuses what is no number
-        values = values.astype(np.float64)
-    return long | {_CATEGORY: np.array([*wide])[k], _COUNT: values}
+    return long | {_CATEGORY: np.array([*wide])[k], _COUNT: cells[row, k].astype(np.float64)}
 
 
 def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tuple[IntArray, str]:
@@ -326,10 +327,22 @@ def with_table(
             at_places[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | at_places.get(
                 key, {}
             )
-    columns = chosen_columns(as_columns(new, what), list(data.columns), what, "inputs")
+    columns = _with_dates(
+        chosen_columns(as_columns(new, what), list(data.columns), what, "inputs"), at_places
+    )
     x, _ = _coordinates(columns, at_places, what)
     wider = data.with_new_inputs(x, _row_names(columns) if names is None else names)
     return replace(wider, new_columns={key: _shown(column) for key, column in columns.items()})
+
+
+def _with_dates(
+    columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any] | None
+) -> dict[str, NDArray[Any]]:
+    """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
+    dates = {
+        name: dates_of(column) for name, column in columns.items() if name not in (places or ())
+    }
+    return {name: c if (d := dates.get(name)) is None else d for name, c in columns.items()}
 
 
 def _coordinates(

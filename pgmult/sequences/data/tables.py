@@ -27,6 +27,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_strings, under_name
+from pgmult.core.dates import dates_of
 from pgmult.core.labels import find_labels, labels_of, numbered, warn_of_look_alikes
 from pgmult.core.tables import (
     Cells,
@@ -44,7 +45,6 @@ from pgmult.sequences.data.forms import in_steps
 from pgmult.sequences.data.sequences import Sequences, as_sequences, in_channels, in_one_form
 from pgmult.sequences.data.times import (
     Clock,
-    dates_of,
     in_passed_time,
     read_times,
     refuse_moved_times,

@@ -4,18 +4,12 @@ A clock cuts time into steps. Numbers are steps themselves unless they are dates
 20240131, or times since 1970; a series of which most steps would have no row is refused with the
 spacing that its rows have.
 
->>> dates_of(np.array([20240131, 20240201])).astype(str).tolist()
-['2024-01-31T00:00:00', '2024-02-01T00:00:00']
->>> dates_of(np.array([1706659200, 1706659800])).astype(str).tolist()
-['2024-01-31T00:00:00', '2024-01-31T00:10:00']
 >>> usual_step(np.array([0, 600, 1200, 2400]), np.zeros(4, dtype=np.int64))
 '600'
 """
 
-import datetime
 import re
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -23,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, brief
+from pgmult.core.dates import dates_of, whole_numbers
 from pgmult.core.tables import Cells
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.data.clocks import shown_twice, warn_of_changed_clocks
@@ -33,8 +28,6 @@ _UNITS = {
 }  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _FIRST_MONDAY = 4  # days after 1970-01-01
-_YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
-_SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
 _DAY = 86400  # seconds
 _COARSEST = 6  # steps of a grid in one that is said to be a step
 _LADDER = (  # lengths of steps that one would choose, in seconds
@@ -65,7 +58,7 @@ class Clock(NamedTuple):
                 )
             units = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
             return np.asarray((units - self.origin) // self.every)
-        numbers = _whole_numbers(times)
+        numbers = whole_numbers(times)
         if numbers is None:
             cells = times.tolist()
             row = next((i for i, x in enumerate(cells) if not _is_whole(x)), 0)
@@ -94,16 +87,6 @@ def _is_whole(cell: Any) -> bool:
     return isinstance(cell, int | float) and cell == cell // 1
 
 
-def _whole_numbers(times: NDArray[Any]) -> IntArray | None:
-    """The numbers of a column of whole numbers; None for other columns."""
-    try:
-        numbers = times.astype(np.int64)
-        integral = bool((numbers == times).all())
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return numbers if integral and times.dtype.kind in "iufO" else None
-
-
 def clock_of(
     times: NDArray[Any], name: str, every: str | int | None, week_start: str, were_numbers: bool
 ) -> Clock:
@@ -119,7 +102,7 @@ def clock_of(
         if every is None:
             return Clock()
         if number_alone and not isinstance(every, bool):
-            numbers = _whole_numbers(times)
+            numbers = whole_numbers(times)
             return Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
         kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
         row = next((i for i, cell in enumerate(times.tolist()) if not _is_date(cell)), 0)
@@ -153,91 +136,6 @@ def read_times(
     dates = dates_of(cells.values)
     times = cells if dates is None else Cells(dates)
     return times, clock_of(times.values, name, every, week_start, dates is not None)
-
-
-def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:
-    """The dates that numbers or texts stand for, in seconds; None where they are no dates.
-
-    Numbers are dates where each has the digits of one (``YYYYMM``, ``YYYYMMDD``, and with hours,
-    minutes and seconds), or is a time since 1970, in seconds or in thousandths, millionths or
-    billionths of them. Texts are, where each is a quarter (2020Q1), an ISO week (2020-W05), a month
-    (Jan 2020) or a school year (2019/20), which begin then.
-    """
-    if not len(times) or times.dtype.kind not in "iufOU":
-        return None
-    if all(isinstance(cell, str) for cell in times.tolist()):
-        return _texts_as_dates(times.tolist())
-    if times.dtype.kind == "U":
-        return None
-    numbers = _whole_numbers(times)
-    if numbers is not None and (written := _written_dates(numbers)) is not None:
-        return written
-    if times.dtype.kind == "O" and numbers is None:
-        return None
-    values = times if numbers is None else numbers
-    for per_second in (1, 10**3, 10**6, 10**9):
-        low, high = (bound * per_second for bound in _SINCE_1970)
-        if (values >= low).all() and (values < high).all():
-            seconds = np.floor_divide(values, per_second).astype(np.int64)
-            return np.asarray(seconds.astype("datetime64[s]"))
-    return None
-
-
-def _texts_as_dates(cells: list[str]) -> NDArray[np.datetime64] | None:
-    """Dates of quarters, weeks, months or school years, if all are of one kind."""
-    for pattern, date in _TEXTS:
-        matches = [re.fullmatch(pattern, cell.strip(), re.IGNORECASE) for cell in cells]
-        if all(matches):
-            try:
-                dates = [date(*match.groups()) for match in matches if match is not None]
-            except ValueError:  # a week 60
-                return None
-            return np.array(dates, dtype="datetime64[s]")
-    return None
-
-
-def _school_year(first: str, second: str) -> str:
-    if (int(first) + 1) % 10 ** len(second) != int(second):
-        raise ValueError(f"a school year must end in the year after {first}, got {second}")
-    return f"{first}-01"
-
-
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = f"({'|'.join(_MONTHS)})[a-z]*\\.?"
-_TEXTS: tuple[tuple[str, Callable[..., Any]], ...] = (
-    (r"(\d{4})[- ]?q([1-4])", lambda year, q: f"{year}-{3 * int(q) - 2:02}"),
-    (r"q([1-4])[-/ ]?(\d{4})", lambda q, year: f"{year}-{3 * int(q) - 2:02}"),
-    (
-        r"(\d{4})[- ]?w(\d{1,2})",
-        lambda year, week: datetime.date.fromisocalendar(int(year), int(week), 1),
-    ),
-    (rf"{_MONTH}[- ](\d{{4}})", lambda m, year: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
-    (rf"(\d{{4}})[- ]{_MONTH}", lambda year, m: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
-    (r"(\d{4})[/-](\d{2}|\d{4})", _school_year),
-)
-
-
-def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
-    """Dates of numbers such as 202401, 20240131 and 20240131235959."""
-    digits = len(str(int(numbers.max())))
-    if digits not in (6, 8, 10, 12, 14) or numbers.min() < 10 ** (digits - 1):
-        return None
-    fields = [numbers // 10 ** (digits - 4)]
-    fields += [numbers // 10 ** (digits - end) % 100 for end in range(6, digits + 1, 2)]
-    months = (fields[0] - 1970) * 12 + fields[1] - 1
-    days = fields[2] if len(fields) > 2 else np.ones_like(months)
-    first, last = _YEARS if digits <= 8 else _YEARS_WITH_HOURS
-    fits = (fields[0] >= first) & (fields[0] <= last) & (fields[1] >= 1) & (fields[1] <= 12)
-    if not (fits & (days >= 1)).all():
-        return None
-    dates = months.astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
-    clock = [*fields[3:], *[np.zeros_like(months)] * 3][:3]
-    if (dates.astype("datetime64[M]").astype(np.int64) != months).any() or any(
-        (field >= most).any() for field, most in zip(clock, (24, 60, 60), strict=True)
-    ):
-        return None
-    seconds = (clock[0] * 60 + clock[1]) * 60 + clock[2]
-    return np.asarray(dates.astype("datetime64[s]") + seconds)
 
 
 def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> NDArray[Any]:

@@ -296,3 +296,30 @@ def test_places_that_are_numbers_stand_in_their_order():
     columns = {"year": [2000] * 3, "plot": ["10", "2", "1"]}
     data = replace(as_field(np.arange(3.0), np.ones((3, 2), dtype=int)), columns=columns)
     assert axis_and_places(data, columns, 3)[2] == ["1", "2", "10"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "dates"),
+    [
+        (["2010Q1", "2010Q3"], ["2010-01-01", "2010-07-01"]),
+        (["Jan 2010", "Jul 2010"], ["2010-01-01", "2010-07-01"]),
+        ([201012, 201101], ["2010-12-01", "2011-01-01"]),
+        (["2010/11", "2011/12"], ["2010-01-01", "2011-01-01"]),
+    ],
+)
+def test_times_that_stand_for_dates_are_dates(texts, dates):
+    """Months 201012 and 201101 are a month apart, and no 89."""
+    counts = {"a": [3, 4], "b": [5, 6]}
+    read = field_of(
+        {"time": texts} | counts, inputs="time", wide=["a", "b"], new_inputs={"time": texts}
+    )
+    same = field_of({"time": np.array(dates, "M8[D]")} | counts, inputs="time", wide=["a", "b"])
+    np.testing.assert_array_equal(read.inputs, same.inputs)
+    np.testing.assert_array_equal(read.new_inputs, same.inputs)
+    assert read.names.tolist() == same.names.tolist() == dates
+
+
+def test_a_column_of_percentages_is_named():
+    table = {"year": [2000, 2001, 2002], "a": [None, 40, 50], "b": [3, 39.5, 41]}
+    with pytest.raises(ValueError, match=r"column 'b' must be non-negative integers, got 39\.5"):
+        field_of(table, inputs="year", wide=["a", "b"])
