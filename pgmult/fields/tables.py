@@ -198,8 +198,8 @@ def _as_long(
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
     cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
     filled = ~np.array([[is_missing(cell) for cell in line] for line in cells])
-    for k, (name, column) in enumerate(numbers.items()):
-        counts_of(column[filled[:, k]], name)
+    for (name, column), is_filled in zip(numbers.items(), filled.T, strict=True):
+        counts_of(column[is_filled], name)
     row, k = np.nonzero(filled)
     long = {name: columns[name][row] for name in inputs if name in columns}
     return long | {_CATEGORY: np.array([*wide])[k], _COUNT: cells[row, k].astype(np.float64)}
