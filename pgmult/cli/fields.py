@@ -28,7 +28,8 @@ _OTHER = "(other)"
 _LABELS = re.compile(
     "plot|site|id|block|station|subject|patient|unit|region|district|county|precinct|ward|tract"
     "|zone|area|code|fip|zip|patch|tank|pen|nest|quadrat|transect|sample|replicate|treatment|group"
-    "|school|village|state|province|constituency|trap|pond|lake"
+    "|school|village|state|province|constituency|trap|pond|lake|colony|cage|herd|farm|field|house"
+    "|household|hospital|clinic|hive|family|litter|tree|person|participant|individual|animal|user"
 )
 
 
@@ -89,6 +90,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _job(options: argparse.Namespace) -> Job:
     import numpy as np
 
+    from pgmult.core.tables import rows_in_words
     from pgmult.datasets.states import us_states
     from pgmult.fields.models.multinomial_gp import MultinomialGP
     from pgmult.fields.reports import data_in_words
@@ -104,12 +106,13 @@ def _job(options: argparse.Namespace) -> Job:
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
-    data, guess, zeros, totals = read_field(
-        table, inputs=options.inputs, category=options.category, count=options.count,
-        wide=options.wide, new_inputs=new,
-        places={name: located.at for name, located in places.items()},
-        absent=options.absent.replace("-", " ") if options.absent else None,
-    )  # fmt: skip
+    with rows_in_words(table):
+        data, guess, zeros, totals = read_field(
+            table, inputs=options.inputs, category=options.category, count=options.count,
+            wide=options.wide, new_inputs=new,
+            places={name: located.at for name, located in places.items()},
+            absent=options.absent.replace("-", " ") if options.absent else None,
+        )  # fmt: skip
     held_out = None
     if options.hold_out is not None:
         data, held_out = _hide(data, options.hold_out, options.seed)
@@ -131,7 +134,8 @@ def _job(options: argparse.Namespace) -> Job:
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
     hidden = {} if held_out is None else {"counts": held_out}
-    others = [totals, f"{guess} (--absent zero or not-counted says so)" if guess else ""]
+    lines = _whole_lines(options.inputs, columns, {*places, *lengths})
+    others = [*lines, totals, f"{guess} (--absent zero or not-counted says so)" if guess else ""]
     others += [f"{zeros} (--absent not-counted if they could not be)" if zeros else ""]
     notices = (f"{options.table}: {data_in_words(data)}", left_out, *others)
     note = "\n".join(filter(None, notices))
@@ -252,6 +256,27 @@ def _refuse_labels(
                 f" where they are with --places {name}=TABLE; if they are distances along a line,"
                 f" say so with --length-scale {name}=X"
             )
+
+
+def _whole_lines(
+    inputs: Sequence[str], table: Mapping[str, Any], settled: Collection[str]
+) -> list[str]:
+    """Say which further inputs, of whole numbers without a gap, are taken for lines."""
+    import numpy as np
+
+    notes = []
+    for name in inputs[1:]:
+        column = table.get(name)
+        if name in settled or column is None or column.dtype.kind not in "iuf":
+            continue
+        values = np.unique(column)
+        if values[0] in (0, 1) and (np.diff(values) == 1).all():
+            notes.append(
+                f"{name} is taken for a line on which neighbours are alike, from {values[0]:g} to"
+                f" {values[-1]:g}; if these numbers are names, say where they are with --places"
+                f" {name}=TABLE (--length-scale {name}=X says that it is a line)"
+            )
+    return notes
 
 
 def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:

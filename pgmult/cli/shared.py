@@ -340,7 +340,7 @@ def complete(
     Raises
     ------
     ValueError
-        With the file, the column, how many cells, and the row of the first below the header.
+        With the file, the column, how many cells, and the line of the first.
     """
     import numpy as np
 
@@ -357,8 +357,8 @@ def complete(
         if gaps.any():
             raise ValueError(
                 f"{table.source}: column {name!r} ({what}) has no value in"
-                f" {np.count_nonzero(gaps):,} of {len(table):,} rows, first in row"
-                f" {int(np.argmax(gaps)) + 1:,} below the header: {what_to_do}, or {or_else} by"
+                f" {np.count_nonzero(gaps):,} of {len(table):,} rows, first"
+                f" {table.place(int(np.argmax(gaps)))}: {what_to_do}, or {or_else} by"
                 " --drop-incomplete"
             )
     return table, ""

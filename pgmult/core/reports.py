@@ -29,7 +29,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Leading, Markup, joined, tag
-from pgmult.core.tabled import Table
+from pgmult.core.tabled import Table, unsigned
 
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
 _LONG = 6  # sections of a page that has a table of contents
@@ -37,6 +37,7 @@ _NUMBER = re.compile(
     r"(?<![\w.\"])[+-]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w|]| \|)"
     r"(?: ± \d[\d.]*\d)?(?: %)?(?: \[[^\]]*\])?"
 )
+_MANY_COLUMNS = 6  # from which on intervals stand below means
 _MOST_ROWS = 20  # of a table on a page, unless there are less than twice as many
 
 PAGE_STYLE = Markup("""
@@ -56,7 +57,9 @@ td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font
 th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
 td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
 p.notice { border: 1px solid var(--accent); border-radius: 4px; padding: .4em .8em; }
-.wide { overflow-x: auto; max-width: 100%; } figure { margin: 1em 0; }
+table.many td { font-size: .85em; padding-right: .5em; } table.many .number { white-space: normal; }
+.wide { overflow-x: auto; width: max-content;
+  max-width: calc(min(100vw, 50vw + 31em) - 3.4em); } figure { margin: 1em 0; }
 #verdict a { color: inherit; text-decoration: underline dotted var(--accent); }
 nav { margin: 1.2em 0; font-size: .9em; columns: 16em; max-width: 62em; }
 nav ul { list-style: none; margin: 0; padding: 0; } nav li { padding: .1em 0; }
@@ -68,7 +71,7 @@ footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
   table { font-size: .85em; } td, th { padding-right: .6em; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; }
   nav, summary, #controls { display: none; } h2 { break-after: avoid; }
-  figure, svg, tr, li { break-inside: avoid; } .wide { overflow: visible; }
+  figure, svg, tr, li { break-inside: avoid; } .wide { overflow: visible; max-width: 100%; }
   details::details-content { content-visibility: visible; } thead { display: table-header-group; }
   #verdict a { text-decoration: none; } }
 """)
@@ -83,7 +86,7 @@ class Interval(NamedTuple):
     form: str = ".2f"
 
     def __str__(self) -> str:
-        mean, lower, upper = (f"{x:{self.form}}" for x in self[:3])
+        mean, lower, upper = (unsigned(f"{x:{self.form}}") for x in self[:3])
         return f"{mean} [{lower}, {upper}]"
 
 
@@ -194,13 +197,16 @@ class Section:
         if self.table is not None:
             return self._wide(self.table.html(), "table")
         heads = [tag("th", name, scope="col") for name in self.head]
-        rows = [tag("tr", map(_cell, row)) for row in self.rows]
+        many = "many" if len(self.head) > _MANY_COLUMNS else None
+        rows = [tag("tr", (_cell(cell, many) for cell in row)) for row in self.rows]
         head = tag("thead", tag("tr", heads)) if heads else None
         first = len(rows) if len(rows) < 2 * _MOST_ROWS else _MOST_ROWS
-        table = self._wide(tag("table", head, tag("tbody", rows[:first])), "table")
+        table = self._wide(tag("table", head, tag("tbody", rows[:first]), class_=many), "table")
         if first == len(rows):
             return table
-        more = self._wide(tag("table", head, tag("tbody", rows[first:])), "more of the table")
+        more = self._wide(
+            tag("table", head, tag("tbody", rows[first:]), class_=many), "more of the table"
+        )
         summary = tag("summary", f"{len(rows) - first:,} more rows")
         return joined(table, tag("details", summary, more))
 
@@ -347,8 +353,10 @@ def _paragraphs(sentences: Sequence[str], width: int) -> str:
     )
 
 
-def _cell(cell: Cell) -> Markup:
-    return tag("td", _cell_text(cell), class_=None if isinstance(cell, str) else "number")
+def _cell(cell: Cell, many: str | None = None) -> Markup:
+    """A cell; an interval stands below its mean where there are many columns."""
+    text = _cell_text(cell).replace(", ", ",\u00a0") if many else _cell_text(cell)
+    return tag("td", text, class_=None if isinstance(cell, str) else "number")
 
 
 def _cell_text(cell: Cell) -> str:

@@ -286,7 +286,12 @@ def _is_number(cell: str) -> bool:
 
 def number(digits: int) -> Form:
     """Prints numbers with so many digits behind the point, and nothing for nan."""
-    return lambda x: "" if np.isnan(x) else f"{x:.{digits}f}"
+    return lambda x: "" if np.isnan(x) else unsigned(f"{x:.{digits}f}")
+
+
+def unsigned(text: str) -> str:
+    """A number as it is printed, without a sign where all its digits are 0."""
+    return text.lstrip("+-") if not text.strip("+-0.") else text
 
 
 def percent(share: float) -> str:

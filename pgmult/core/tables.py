@@ -11,6 +11,7 @@ import datetime
 import re
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -29,6 +30,8 @@ _FEW, _MANY = 8, 30  # columns named in an error, and of a table
 _YEAR = np.timedelta64(1, "Y")
 TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DIGITS = re.compile(r"\s*[-+]?\d+\.?\d*\s*")
+_ROW = re.compile(r"\bat (?:row|position) (\d+)\b(?!, column)")  # in errors
+_NO_FILE = "the table"
 
 
 @runtime_checkable
@@ -89,10 +92,13 @@ class ExactTable:
         Each column exactly, with the order of a categorical.
     source : str
         What to call it in errors.
+    lines : int array, ``(num_rows,)``, or None
+        Line of the file at which each row begins, where it is one.
     """
 
     cells: Mapping[str, Cells]
-    source: str = "the table"
+    source: str = _NO_FILE
+    lines: IntArray | None = None
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:
@@ -120,13 +126,34 @@ class ExactTable:
             return chosen_columns(self.columns, [which], self.source, "column")[which]
         rows = as_rows(which, len(self))
         chosen = Lazily(self.cells, lambda name: self.cells[name].take(rows))
-        return replace(self, cells=chosen)
+        return replace(self, cells=chosen, lines=None if self.lines is None else self.lines[rows])
+
+    def place(self, row: int) -> str:
+        """Say where a row is, in words that follow what is wrong with it."""
+        if self.lines is None:
+            return f"in row {row + 1:,}"
+        return f"in line {self.lines[row]:,}"
 
     def __repr__(self) -> str:
         names = list(self.cells)
         more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
         listed = f"{', '.join(names[:_MANY])}{more}"
         return f"{type(self).__name__}({len(self):,} rows, columns: {listed})"
+
+
+@contextmanager
+def rows_in_words(table: Any) -> Iterator[None]:
+    """Within this context, errors call a row of a file by its line."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not isinstance(table, ExactTable) or table.source == _NO_FILE:
+            raise
+        words = _ROW.sub(
+            lambda match: f"{table.place(int(match[1]))} of {table.source}", str(error)
+        )
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise (error if words == str(error) else kind(words)) from None
 
 
 def as_rows(rows: Any, count: int) -> IntArray:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
+from pgmult.core.typing import IntArray
 from pgmult.datasets.files import (
     DELIMITED,
     FROM_R,
@@ -126,6 +127,8 @@ class RawTable(NamedTuple):
         Whether strings can be numbers; where they have quotes, as in JSON, they are none.
     commas : bool
         Whether some numbers are written with decimal commas.
+    lines : sequence of int
+        Line of the file at which each row begins, if that is known.
     """
 
     names: list[str]
@@ -133,6 +136,7 @@ class RawTable(NamedTuple):
     cells: Callable[[str], Any]
     numbers: bool = False
     commas: bool = False
+    lines: Sequence[int] = ()
 
 
 def columns_of_file(
@@ -142,8 +146,11 @@ def columns_of_file(
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
     sheet: str | None = None,
-) -> Mapping[str, Cells]:
-    """Columns of tables in files, each made when it is first asked for: see `pgmult.read`."""
+) -> tuple[Mapping[str, Cells], IntArray | None]:
+    """Columns of tables in files, each made when it is first asked for: see `pgmult.read`.
+
+    Line numbers come with the columns of a single text file.
+    """
     no_value = frozenset(as_strings(na_values, "na_values"))
     files = tables_of(path)
     tables = [_raw_table(file, delimiter, encoding, no_value, sheet) for file in files]
@@ -170,7 +177,8 @@ def columns_of_file(
             cells = _typed(cells, name, time_zone, first.numbers)
         return exact(cells, f"{name!r} of {path}", time_zone)
 
-    return Lazily([*first.names, *several], column)
+    lines = np.array(first.lines, np.int64) if len(first.lines) and not several else None
+    return Lazily([*first.names, *several], column), lines
 
 
 def _joined(pieces: Sequence[Any]) -> Any:
@@ -216,8 +224,12 @@ def _raw_table(
                 lambda name: _one_kind([row.get(name) for row in records], no_value),
             )  # fmt: skip
         of_workbook = form in WORKBOOKS
-        rows = workbook_rows(file, chosen) if of_workbook else _csv_rows(file, delimiter, encoding)
-        names, *cells = rows
+        lines: list[int] = []
+        names, *cells = (
+            workbook_rows(file, chosen)
+            if of_workbook
+            else _csv_rows(file, delimiter, encoding, starts=lines)
+        )
         places = {name: j for j, name in enumerate(names)}
 
         def column(name: str) -> list[str | None]:
@@ -234,7 +246,7 @@ def _raw_table(
                 )
             )
         )
-        return RawTable(names, len(cells), column, numbers=True, commas=commas)
+        return RawTable(names, len(cells), column, numbers=True, commas=commas, lines=lines)
 
 
 def _with_points(cells: Sequence[str | None]) -> list[str | None] | None:
@@ -293,7 +305,7 @@ def cells_of_file(
         columns = dict.fromkeys(next(table))
         rows = _csv_cells(table, names, columns, frozenset(as_strings(na_values, "na_values")))
     else:
-        whole = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
+        whole, _ = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
         columns = dict.fromkeys(whole)
         _check_there(path, names, columns, delimiter)
         rows = zip(*(whole[name].values.tolist() for name in names), strict=True)
@@ -436,12 +448,13 @@ def _csv_lines(
 
 
 def _csv_rows(
-    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None
-) -> Iterator[list[str]]:
-    """The header, then the rows."""
+    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None,
+    starts: list[int] | None = None,
+) -> Iterator[list[str]]:  # fmt: skip
+    """The header, then the rows, the lines of which go to `starts`."""
     mark, first_line, lines = _csv_lines(path, delimiter, encoding, meter)
     try:
-        yield from _split_rows(lines, path, mark, first_line)
+        yield from _split_rows(lines, path, mark, first_line, starts)
     except ValueError as error:
         if delimiter is None:
             raise
@@ -463,8 +476,9 @@ def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _split_rows(
-    lines: Iterable[str], path: Path, delimiter: str, first_line: int = 1
-) -> Iterator[list[str]]:
+    lines: Iterable[str], path: Path, delimiter: str, first_line: int = 1,
+    starts: list[int] | None = None,
+) -> Iterator[list[str]]:  # fmt: skip
     usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
     start = first_line
     try:
@@ -490,6 +504,8 @@ def _split_rows(
                     f"{path}, line {start}: {len(row)} cells under a header of {len(header)}"
                     f" (a cell with {delimiter!r} in it needs quotes)"
                 )
+            if starts is not None:
+                starts.append(start)
             yield [cell.strip() for cell in row]
     except (TypeError, ValueError) as error:  # csv refuses some characters
         if str(error).startswith(str(path)):

@@ -23,7 +23,13 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_path, under_name
 from pgmult.core.labels import labels_of
-from pgmult.core.tables import ExactTable, counts_of, exact_columns, one_role_each
+from pgmult.core.tables import (
+    ExactTable,
+    counts_of,
+    exact_columns,
+    one_role_each,
+    rows_in_words,
+)
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
 from pgmult.datasets.text import (
@@ -189,10 +195,11 @@ class DataTable(ExactTable):
         """Counts of categories in space and time: see `pgmult.fields.tables.field_of`."""
         from pgmult.fields.tables import field_of
 
-        return field_of(
-            self, inputs=inputs, category=category, count=count, wide=wide,
-            new_inputs=new_inputs, places=places, absent=absent, order=order,
-        )  # fmt: skip
+        with rows_in_words(self):
+            return field_of(
+                self, inputs=inputs, category=category, count=count, wide=wide,
+                new_inputs=new_inputs, places=places, absent=absent, order=order,
+            )  # fmt: skip
 
     def sequences(
         self,
@@ -231,9 +238,10 @@ class DataTable(ExactTable):
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
         from pgmult.regression.rows import rows_of
 
-        return rows_of(
-            formula, self, weights=weights, ordered=ordered, maps=maps, family=family, unit=unit
-        )
+        with rows_in_words(self):
+            return rows_of(
+                formula, self, weights=weights, ordered=ordered, maps=maps, family=family, unit=unit
+            )
 
     def choices(
         self,
@@ -316,6 +324,6 @@ def read(
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        columns = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
-        return DataTable(columns, str(path))
+        columns, lines = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
+        return DataTable(columns, str(path), lines)
     return DataTable(exact_columns(table, "table", time_zone))

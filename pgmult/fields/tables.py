@@ -32,6 +32,7 @@ from pgmult.core.labels import (
     is_missing,
     labels_of,
     numbered,
+    order_of,
     warn_of_look_alikes,
 )
 from pgmult.core.tables import (
@@ -490,5 +491,13 @@ def axis_and_places(
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
     others = [values for name, values in arrays.items() if name != axis]
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
-    places, place = numbered(np.array(labels or [""] * num_rows))  # 1, 2, 10
-    return axis, x, [str(p) for p in places], place
+    names, place = np.unique(np.array(labels or [""] * num_rows), return_inverse=True)
+    order = sorted(range(len(names)), key=lambda i: _natural(str(names[i])))
+    return axis, x, [str(names[i]) for i in order], np.argsort(order)[place.reshape(-1)]
+
+
+def _natural(label: str) -> tuple[Any, ...]:
+    """What sorts labels as people do: 1, 2, 10, then plot 2, plot 10."""
+    pieces = re.split(r"(\d+(?:\.\d+)?)", label)
+    numbers_and_texts = [float(x) if i % 2 else x for i, x in enumerate(pieces)]
+    return *order_of(label)[:2], numbers_and_texts

@@ -415,8 +415,10 @@ def _read_again(name: str, cells: Cells, levels: list[str]) -> tuple[FloatArray,
     if levels:
         return find_labels(levels, cells.values, name).astype(np.float64), levels
     if not _are_numbers(name, cells):
+        texts = labels_of(cells.values, name).tolist()
+        row = next((i for i, text in enumerate(texts) if not NUMBER.fullmatch(text)), 0)
         raise ValueError(
-            f"column {name!r} must hold numbers, as before, got {str(cells.values[0])!r}"
+            f"column {name!r} must hold numbers, as before, got {texts[row]!r} at row {row}"
         )
     return numbers_of(cells.values, name), levels
 

@@ -11,6 +11,7 @@ probabilities and of log odds. None of them reports coefficients of sticks.
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -32,6 +33,7 @@ from pgmult.core.arguments import (
 from pgmult.core.averages import Pair, Rows, average, differences, in_words
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import find_labels, labels_of, value_texts
+from pgmult.core.tables import ExactTable, rows_in_words
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping as as_columns
@@ -94,9 +96,9 @@ def predict(
     weight : str, optional
         A column of `new`: how much a row counts in averages.
     new_levels : bool
-        Whether groupings may have labels that the data lack: their effects are drawn from the law
-        of the grouping, one for all rows of a label. A warning says which of them look like labels
-        of the data that are written otherwise, such as 1 for 01.
+        Whether groupings may have labels that the data lack: their effects are drawn from the
+        distribution of the grouping, one for all rows of a label. A warning says which of them look
+        like labels of the data that are written otherwise, such as 1 for 01.
     outcome : {"categories", "at_least", "score"}
         Answer for each category; or, where they are ordered, for each category or a higher one, or
         for the mean score, the lowest category being 1.
@@ -110,8 +112,9 @@ def predict(
     Returns
     -------
     Estimand
-        Axes row and category; with `at`, `by` or `weight` the columns that are set to several
-        values, those of `by`, and category.
+        Axes row and category, or line and category for a file, with the lines of its rows; with
+        `at`, `by` or `weight` the columns that are set to several values, those of `by`, and
+        category.
 
     Raises
     ------
@@ -126,14 +129,12 @@ def predict(
     )  # fmt: skip
     rows, quantity = _of_outcome(run, rows, outcome)
     if at is None and by is None and weight is None:
-        draws = np.array(list(rows.probabilities(rows.table)))
+        lines = new.lines if isinstance(new, ExactTable) else None
+        axis, labels = ("row", {}) if lines is None else ("line", {"line": lines})
         return Estimand(
-            draws,
-            ("row", *rows.labels),
-            rows.labels,
-            caption=f"{quantity}.",
-            probability=probability,
-        )
+            np.array(list(rows.probabilities(rows.table))), (axis, *rows.labels),
+            {**labels, **rows.labels}, caption=f"{quantity}.", probability=probability,
+        )  # fmt: skip
     caption = f"{quantity}, averaged over the rows{in_words(as_mapping(at, 'at'))}."
     return average(
         over=rows, set=at, by=by, weight=weight, caption=caption, probability=probability
@@ -476,9 +477,10 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     """The share of the outcomes' variance that goes with each term of the formula.
 
     The variance of an outcome is that of its probabilities between observations, plus that within
-    each: sum over categories of p (1 - p). The former is divided among the terms. A term's part is
-    the mean of two covariances with the probabilities: of what they lose if only this term is set
-    to its mean, and of what they gain over the means if only this term varies.
+    each: sum over categories of p (1 - p). The former is divided among the terms, in proportion to
+    the mean of two sums of squares: of how far the probabilities move if only this term is set to
+    its mean, and of how far they are from their means if only this term varies. No share is below
+    0.
 
     Parameters
     ----------
@@ -501,16 +503,17 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
         state = run.model.state_of(weights, weights[:, :0])
         psi = run.model.predictors(state, data)
         centre, probs = share @ psi, link.probs(psi)
-        away = share[:, None] * (probs - share @ probs)
-        columns_of_term = []
+        squares = []
         for term in terms:
             predictor = latent.family.times(np.where(of_weight == term, weights, 0.0).T)
             moved = predictor - share @ predictor
-            last, first = probs - link.probs(psi - moved), link.probs(centre + moved)
-            columns_of_term.append(0.5 * float(np.sum(away * (last + first))))
-        between, mean = float(np.sum(away * probs)), share @ probs
-        scale = between / max(sum(columns_of_term), 1e-300) / float(np.sum(mean * (1.0 - mean)))
-        per_draw.append([*(scale * np.array(columns_of_term)), 1.0 - scale * sum(columns_of_term)])
+            alone = link.probs(centre + moved)
+            last, first = probs - link.probs(psi - moved), alone - share @ alone
+            squares.append(0.5 * float(np.sum(share @ (last**2 + first**2))))
+        mean = share @ probs
+        between = float(np.sum(share @ (probs - mean) ** 2) / np.sum(mean * (1.0 - mean)))
+        explained = between * np.array(squares) / max(sum(squares), 1e-300)
+        per_draw.append([*explained, 1.0 - explained.sum()])
     return Estimand(
         np.array(per_draw), ("term",), {"term": [*terms, "not explained"]},
         caption="Shares of the variance of outcomes that go with each term.",
@@ -555,7 +558,7 @@ def predicted_rows(
         weights = data.respondents
         size = len(weights)
     else:
-        with under_name(name, of="the table"), under_name(name, of="covariates"):
+        with _in_words(new, name):
             given = as_columns(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
     wanted = dict.fromkeys(table_of(data.design))
@@ -566,7 +569,7 @@ def predicted_rows(
     if weight is not None:
         wanted[as_choice(weight, "weight", given)] = None
     wanted |= {source_of(column): None for column in wanted}
-    with under_name(name, of="the table"), under_name(name, of="covariates"):
+    with _in_words(new, name):
         cells = {
             column: cells_of_rows(given, column, size)
             for column in wanted
@@ -581,7 +584,7 @@ def predicted_rows(
             for column, values in changed.items()
         }
         num_rows = len(next(iter(changed.values()))) if changed else size
-        with under_name(name, of="the table"), under_name(name, of="covariates"):
+        with _in_words(new, name):
             if may_be_new:
                 hint = "new_levels=True" if name == "census" else None
                 data.design.report_new_labels(exact, name, argument=hint, asked=bool(new_levels))
@@ -592,6 +595,13 @@ def predicted_rows(
         return cells[column].order or data.design.levels_of(column) or None
 
     return Rows(table, probabilities, {"category": data.categories}, weights, order_of)
+
+
+@contextmanager
+def _in_words(table: Any, name: str) -> Iterator[None]:
+    """Within this context, errors call the table by its name, and rows of a file by their lines."""
+    with rows_in_words(table), under_name(name, of="the table"), under_name(name, of="covariates"):
+        yield
 
 
 def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
@@ -701,7 +711,8 @@ def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> P
     ends = (float(numbers.min()), float(numbers.max()))
     if step is None:
         width = float(f"{_sd_of(data, name):.2g}")
-        width = max(1.0, np.round(width)) if is_date else width
+        is_whole = is_date or bool((numbers == np.round(numbers)).all())
+        width = max(1.0, np.round(width)) if is_whole else width
     else:
         width = as_real(step, "step")
         ends = ends if abs(width) <= ends[1] - ends[0] else (-np.inf, np.inf)
@@ -766,7 +777,11 @@ def _digits(x: float) -> str:
 
 def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
     """The term that each weight belongs to; empty for the intercept."""
-    curves = {t.expressions[0]: t.name for t in design.terms if isinstance(t, SplineTerm)}
+    curves = {}  # the straight line of s(x) is the column x, and that of g:s(x) is g:x
+    for t in design.terms:
+        if isinstance(t, SplineTerm):
+            pieces = (t.expressions[0] if p.startswith("s(") else p for p in t.name.split(":"))
+            curves[":".join(pieces)] = t.name
     fixed, names = [], []
     for name in design.names.tolist():
         term = re.sub(r"\[[^\]]*\]", "", name)

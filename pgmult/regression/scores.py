@@ -26,7 +26,7 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table
-from pgmult.core.tables import date_text
+from pgmult.core.tables import date_text, rows_in_words
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
@@ -451,9 +451,10 @@ def check(
     if held_out is None:
         data.refuse_weights("to be simulated (check(held_out) looks at other rows)")
     else:
-        counts = outcomes_of(data, held_out)
+        with rows_in_words(held_out):
+            counts = outcomes_of(data, held_out)
         times = np.ones(len(counts))
-        with under_name("held_out", of="covariates"):
+        with rows_in_words(held_out), under_name("held_out", of="covariates"):
             held = data.design.like(held_out, new_levels=True, num_rows=len(counts))
         table = table_of(held)
     predicted = predicted_rows(

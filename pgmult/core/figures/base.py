@@ -23,13 +23,15 @@ else:
 
 CYCLE = (
     "#2a6f97", "#c8553d", "#4f7a4e", "#8457a8", "#96740a", "#1d2538", "#0b8a83", "#b0407f",
+    "#4b0000", "#0087f0", "#5a870f",
 )  # fmt: skip
 BLUE, RED = CYCLE[:2]
 NUM_COLOURS = len(CYCLE)
 _DARK = (
     "#6cb4dd", "#f08a70", "#9fcf95", "#c9aede", "#e0b93a", "#f4f1ea", "#5fd0c5", "#ee8fc4",
+    "#4b69d2", "#2d780f", "#c32d5a",
 )  # fmt: skip
-_DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3))  # of the 9th colour on
+_DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3))  # of the 12th category on
 
 STYLE = Markup(
     ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(CYCLE)) + " }\n"

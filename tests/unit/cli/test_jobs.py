@@ -224,15 +224,15 @@ class TestFields:
     @pytest.mark.parametrize(
         ("line", "said"),
         [
-            ("2000,NY,Ada,", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
+            ("2000,NY,Ada,", "column 'n' (--count) has no value in 1 of 3 rows, first in line 3"),
             ("2000,,Ada,3", "column 'state' (--inputs state) has no value in 1 of 3 rows"),
             ("2000,NY,,3", "column 'name' (--category) has no value in 1 of 3 rows"),
-            ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in row 2"),
-            ('2000,NY,Ada,"1,234"', "column 'n' must hold numbers, got '1,234' at row 1"),
+            ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in line 3"),
+            ('2000,NY,Ada,"1,234"', "column 'n' must hold numbers, got '1,234' in line 3"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
             (
                 "2000,N.Y.,Ada,3",
-                "column 'state' must hold labels that are known, got 'N.Y.' at row 1 (nearest:",
+                "column 'state' must hold labels that are known, got 'N.Y.' in line 3 of",
             ),
         ],
     )
@@ -346,7 +346,7 @@ class TestSequences:
         fit = ["sequences", "fit", table, "--symbol", "state", "--time", "day", "--every", "day",
                "--out", tmp_path / "run"]  # fmt: skip
         table.write_text("day,state\n2024-01-01,ill\n,well\n")
-        assert "column 'day' (--time) has no value in 1 of 2 rows, first in row 2" in complaint(
+        assert "column 'day' (--time) has no value in 1 of 2 rows, first in line 3" in complaint(
             capsys, *fit
         )
         table.write_text("day,state\n31/01/2024,ill\n01/02/2024,well\n")

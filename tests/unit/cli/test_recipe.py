@@ -252,8 +252,8 @@ def test_rows_keep_their_numbers_where_some_are_left_out(capsys, tmp_path):
     path, out = wrote(tmp_path, survey, ","), tmp_path / "run"
     done(capsys, "regression", "fit", path, "vote ~ age", "--out", out, *READ, *FEW)
     told = done(capsys, "regression", "predict", out, path)
-    rows = [int(row["row"]) for row in csv.DictReader(told.splitlines())]
-    assert sorted(set(rows)) == [i for i in range(40) if i not in (3, 8, 21)]
+    lines = [int(row["line"]) for row in csv.DictReader(told.splitlines())]
+    assert sorted(set(lines)) == [i + 2 for i in range(40) if i not in (3, 8, 21)]
 
 
 def test_what_is_told_goes_before_the_recipe(capsys, tmp_path, asked):

@@ -323,3 +323,13 @@ def test_a_column_of_percentages_is_named():
     table = {"year": [2000, 2001, 2002], "a": [None, 40, 50], "b": [3, 39.5, 41]}
     with pytest.raises(ValueError, match=r"column 'b' must be non-negative integers, got 39\.5"):
         field_of(table, inputs="year", wide=["a", "b"])
+
+
+def test_places_come_in_the_order_of_their_numbers():
+    """1, 2, 10, and plot 2 before plot 10."""
+    place = ["plot 10", "plot 2", "plot 1", "10", "2"]
+    table = {"place": place * 2, "year": [2000] * 5 + [2001] * 5, "name": ["a", "b"] * 5}
+    places = {name: (float(i), 0.0) for i, name in enumerate(place)}
+    data = field_of(table, inputs=["year", "place"], category="name", places={"place": places})
+    names = axis_and_places(data, data.columns, data.num_rows)[2]
+    assert names == ["2", "10", "plot 1", "plot 2", "plot 10"]

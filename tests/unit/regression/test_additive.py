@@ -488,3 +488,39 @@ def test_numbers_of_groupings_are_compared_where_the_data_are(formula):
     )  # fmt: skip
     assert found.comparisons().axes == ("comparison", "category")
     assert "By year, everything else unchanged" in str(found.report())
+
+
+def test_straight_lines_of_curves_are_of_their_terms():
+    """A trend that is all straight, in all groups alike, is s(x)'s and not its product's."""
+    rng = np.random.default_rng(0)
+    x, kind = np.tile(np.arange(20), 40), rng.choice(["a", "b", "c"], 800)
+    vote = np.where(rng.random(800) < 1.0 / (1.0 + np.exp(0.3 * (x - 10))), "left", "right")
+    run = pgmult.sample(
+        AdditiveRegression(method="approximate"),
+        rows_of("vote ~ kind * s(x)", {"vote": vote, "x": x, "kind": kind}),
+        draws=50, tune=0, chains=2, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    shares = run.variance_shares()
+    terms = dict(zip(shares.labels["term"], shares.mean, strict=True))
+    assert list(terms) == ["kind", "s(x)", "kind:s(x)", "not explained"]
+    assert terms["s(x)"] > 10.0 * terms["kind:s(x)"]
+    assert (shares.draws >= 0.0).all()
+
+
+def test_files_call_rows_by_their_lines(tmp_path):
+    """A cell of two lines moves what follows it."""
+    file = tmp_path / "votes.csv"
+    file.write_text('vote,x,note\nleft,1,"two\nlines"\n\nright,2,\nleft,5,\nright,,\nleft,4,\n')
+    table = pgmult.read(file)
+    assert table.lines.tolist() == [2, 5, 6, 7, 8]
+    assert table[[0, 3]].lines.tolist() == [2, 7]
+    with pytest.raises(ValueError, match=r"missing value in line 7 of .*votes\.csv"):
+        table.rows("vote ~ x")
+    run = pgmult.sample(
+        AdditiveRegression(method="approximate"), table[[0, 1, 2, 4]].rows("vote ~ C(x)"),
+        draws=5, tune=0, chains=1, random_seed=0, progressbar=False,
+    )  # fmt: skip
+    answer = run.predict(table[[1, 4]])
+    assert answer.axes == ("line", "category")
+    assert list(answer.labels["line"]) == [5, 8]
+    assert run.predict({"x": ["1", "2"]}).axes == ("row", "category")
