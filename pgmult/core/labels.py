@@ -37,6 +37,8 @@ _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
 _PLAIN = "biufU"  # kinds of arrays whose equal cells have the same label
+TOTAL = re.compile(r"(grand |sub)?totals?|all( .*)?|sum|overall|both( .*)?", re.IGNORECASE)
+_SURELY = 20  # counts of a total, below which its being the sum may be chance
 _FEW, _NEAREST = 6, 3  # labels named in an error
 _MOST_COMPARED = 20_000  # labels that a wrong one is compared with
 _FEWEST_DIGITS, _ALL_DIGITS = 6, 17
@@ -476,6 +478,30 @@ def value_texts(values: Sequence[Any]) -> list[str]:
 def as_looked_at(label: str) -> str:
     """A label in lower case and with single blanks: labels that agree in this look the same."""
     return " ".join(label.casefold().split())
+
+
+def total_of(
+    counts: NDArray[Any], labels: Sequence[str], present: NDArray[Any], rows_at_least: int = 1
+) -> int | None:
+    """The category that is the sum of all others wherever it has a row, if one of three or more is.
+
+    Parameters
+    ----------
+    counts : array, ``(n, K)``
+    labels : sequence of str
+    present : bool array, ``(n, K)``
+        Where a category has a row.
+    rows_at_least : int
+        Rows of a category that is not called a total.
+    """
+    sums = counts.sum(axis=1)
+    for k, label in enumerate(labels if len(labels) > 2 else ()):
+        rows, of_label = present[:, k], counts[:, k]
+        is_sure = rows.sum() >= rows_at_least and of_label.sum() >= _SURELY
+        is_candidate = is_sure or (rows.any() and TOTAL.fullmatch(label.strip()))
+        if is_candidate and np.array_equal(2 * of_label[rows], sums[rows]):
+            return k
+    return None
 
 
 def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:

@@ -27,12 +27,14 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.dates import dates_of
 from pgmult.core.labels import (
+    TOTAL,
     as_looked_at,
     find_labels,
     is_missing,
     labels_of,
     numbered,
     order_of,
+    total_of,
     warn_of_look_alikes,
 )
 from pgmult.core.tables import (
@@ -49,8 +51,6 @@ from pgmult.fields.data import CountField, as_field, clash_of
 
 _DATES = "datetime64[s]"
 _CATEGORY, _COUNT = "category", "count"  # columns of a table that was wide
-_TOTAL = re.compile(r"(grand |sub)?totals?|all( .*)?|sum|overall|both( .*)?", re.IGNORECASE)
-_SURELY = 20  # counts of a total, below which its being the sum may be chance
 _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a category
 Absent = Literal["zero", "not counted"]
 
@@ -214,20 +214,20 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
     ValueError
         If a category is called a total and has more than the others together.
     """
-    every, sums = np.arange(len(labels)), counts.sum(axis=1)
-    if len(labels) < 3:
-        return every, ""
-    for k, label in enumerate(labels):
-        rows, others = present[:, k], sums - counts[:, k]
-        total, is_named = int(counts[:, k].sum()), _TOTAL.fullmatch(label.strip())
-        if (is_named or total >= _SURELY) and np.array_equal(counts[rows, k], others[rows]):
-            words = f"{label!r} is the sum of the other categories wherever it has a row: left out"
-            return np.delete(every, k), words
-        if is_named and (counts[rows, k] >= others[rows]).all():
+    every, total = np.arange(len(labels)), total_of(counts, labels, present)
+    if total is not None:
+        words = f"{labels[total]!r} is the sum of the other categories wherever it has a row"
+        return np.delete(every, total), f"{words}: left out"
+    for k, label in enumerate(labels if len(labels) > 2 else ()):
+        if not TOTAL.fullmatch(label.strip()):
+            continue
+        rows = present[:, k]
+        number, others = counts[rows, k], np.delete(counts[rows], k, axis=1).sum(axis=1)
+        if (number >= others).all():
             raise ValueError(
-                f"categories must not include a total, {label!r} has {total:,} counts and the"
-                f" others {others[rows].sum():,} (take its rows out; give the difference a category"
-                " if it is one)"
+                f"categories must not include a total, {label!r} has {number.sum():,} counts"
+                f" and the others {others.sum():,} (take its rows out; give the difference a"
+                " category if it is one)"
             )
     return every, ""
 

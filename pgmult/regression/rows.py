@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_list, brief, under_name
-from pgmult.core.labels import Levels, find_labels, label_of
+from pgmult.core.labels import TOTAL, Levels, find_labels, label_of, total_of
 from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
@@ -39,6 +39,7 @@ _ROUNDED = 1.005  # sum of shares each of which was rounded
 _MORE = 1.001  # sum of fractional weights by their number, from which on it is told
 _LARGEST = 1e12
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
+_SUMS = 6  # rows in which a category that is not called a total is not the sum by chance
 _MOST_REPEATED = 100_000  # rows of counts, one for each unit of a weight
 _FAMILIES = ("categories", "dirichlet_multinomial", "poisson", "negative_binomial")
 
@@ -164,6 +165,8 @@ def rows_of(
     weighted: NDArray[Any] = counts * times[:, None]
     sums = np.zeros((len(design.matrix), weighted.shape[1]), dtype=weighted.dtype)
     np.add.at(sums, cells, weighted)
+    if not is_ordered:
+        _refuse_total(parsed, sums, categories)
     entries = None
     if weighted.dtype.kind == "i":
         rows, which = np.nonzero(weighted)
@@ -177,6 +180,22 @@ def rows_of(
         sums, design, order, np.asarray(categories), family, entries=entries,
         is_ordered=is_ordered, unit=unit,
     )  # fmt: skip
+
+
+def _refuse_total(parsed: Formula, counts: NDArray[Any], categories: Sequence[str]) -> None:
+    """Refuse a category that is the sum of the others."""
+    filled = counts.sum(axis=1) > 0
+    present = np.repeat(filled[:, None], len(categories), axis=1)
+    total = total_of(counts, categories, present, _SUMS)
+    if total is not None:
+        way = (
+            "take its rows out of the table" if isinstance(parsed.outcome, Name) else "leave it out"
+        )
+        parsed.refuse(f"{categories[total]!r} is the sum of the other categories: {way}")
+    elif len(categories) == 2 and not isinstance(parsed.outcome, Name):
+        y, n = categories
+        if TOTAL.fullmatch(n.strip()) and (counts[:, 1] >= counts[:, 0]).all():
+            parsed.refuse(f"{n!r} is a total: write p({y}, {n}) for {y} of {n}")
 
 
 def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:

@@ -619,3 +619,20 @@ def test_a_map_without_an_island_is_named():
         data.design.like({"state": ["Guam"]})
     with pytest.raises(ValueError, match="the map 'states' must have two neighbours at least"):
         rows_of("y ~ car(state, states)", table, maps={"states": {"a": [], "b": []}})
+
+
+def test_a_category_that_is_the_sum_of_the_others_is_refused():
+    """A table of counts often has a row, or a column, of totals."""
+    counts = {"yes": [30, 41, 52], "no": [20, 31, 9], "total": [50, 72, 61], "x": [1.0, 2.0, 3.0]}
+    with pytest.raises(ValueError, match="'total' is the sum of the other categories: leave it"):
+        rows_of("c(yes, no, total) ~ x", counts)
+    with pytest.raises(ValueError, match=r"write p\(yes, total\)"):
+        rows_of("c(yes, total) ~ x", counts)
+    answers = ("yes", "no", "total")
+    long = {
+        "answer": [*answers] * 3, "n": [counts[a][i] for i in range(3) for a in answers],
+        "x": np.repeat(counts["x"], 3),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="categories: take its rows out"):
+        rows_of("answer ~ x", long, weights="n")
+    assert len(rows_of("c(yes, no) ~ x", counts).categories) == 2
