@@ -18,6 +18,7 @@ from pgmult.cli.shared import (
     predict_complete,
     read_table,
     share,
+    titled,
     whole_number,
 )
 from pgmult.fields.family import FIELDS
@@ -123,7 +124,9 @@ def _job(options: argparse.Namespace) -> Job:
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
     notes = {
-        "title": options.title or f"{options.category or 'shares'} in {options.table.name}",
+        "title": options.title
+        or f"{titled(table, options.category) if options.category else 'shares'} in"
+        f" {options.table.name}",
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {

@@ -95,11 +95,15 @@ _SHORT, SHOWN = 30, 3  # characters of a name or a label, and labels shown
 
 @dataclass(frozen=True, eq=False)
 class ColumnGuess:
-    """A column: its name, what it holds in words (see `kind_of`), and cells, None for no value."""
+    """A column: its name, what it holds in words (see `kind_of`), and cells, None for no value.
+
+    `title` is the label that a file of SPSS or Stata gives it.
+    """
 
     name: str
     kind: str
     cells: list[Any]
+    title: str = ""
 
     @cached_property
     def counts(self) -> Counter[Any]:
@@ -160,7 +164,8 @@ class ColumnGuess:
     @property
     def is_survey_weight(self) -> bool:
         """Whether it holds weights of respondents, which are 1 on average."""
-        if not self.is_number or self.missing or not self.is_called(_WEIGHTS):
+        is_labelled = re.search(r"\bweight(s|ing)?\b", self.title, re.IGNORECASE) is not None
+        if not self.is_number or self.missing or not (self.is_called(_WEIGHTS) or is_labelled):
             return False
         mean = sum(x * times for x, times in self.counts.items()) / self.counts.total()
         return min(self.counts) >= 0 and 0.7 < mean < 1.4 and len(self.counts) > FEW
@@ -332,7 +337,7 @@ def columns_of(table: Any) -> list[ColumnGuess]:
         if gaps.any():
             cells = [None if gap else x for x, gap in zip(cells, gaps.tolist(), strict=True)]
         kind = kind_of([x for x in cells if x is not None], dates)
-        columns.append(ColumnGuess(name, kind, cells))
+        columns.append(ColumnGuess(name, kind, cells, table.cells[name].title))
     return columns
 
 

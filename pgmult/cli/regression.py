@@ -17,6 +17,7 @@ from pgmult.cli.shared import (
     option,
     predict_complete,
     read_table,
+    titled,
 )
 from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
@@ -91,7 +92,7 @@ def _job(options: argparse.Namespace) -> Job:
     )
     notes = {
         "title": options.title
-        or f"{options.formula.partition('~')[0].strip()} in {options.table.name}",
+        or f"{titled(table, options.formula.partition('~')[0].strip())} in {options.table.name}",
         "source": str(options.table),
         "model": options.formula,
     }

@@ -267,6 +267,15 @@ def read_table(path: Any, options: argparse.Namespace) -> Any:
     return read(path, **{name: value for name, value in how.items() if value is not None})
 
 
+def titled(table: Any, name: str) -> str:
+    """Return the label of a column in its file, such as a question, with its name in parentheses.
+
+    The name alone where the file has no label.
+    """
+    title = table.cells[name].title if name in table else ""
+    return f"{title} ({name})" if title not in ("", name) else name
+
+
 def add_incomplete(parser: Any) -> None:
     """Add the option that leaves out rows with a gap."""
     parser.add_argument(

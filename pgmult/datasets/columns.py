@@ -10,6 +10,7 @@ import csv
 import datetime
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -46,6 +47,9 @@ from pgmult.datasets.workbooks import workbook_rows
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _THOUSANDS = ".'\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE} "
 _COMMAS = re.compile(rf"[+-]?(\d+|\d{{1,3}}([{_THOUSANDS}]\d{{3}})+)(,\d+)?([eE][+-]?\d{{1,3}})?")
+_THREES = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 1,234.5
+_POINT_AND_THREE = re.compile(r"[+-]?([1-9]\d{0,2}\.\d{3}|\d{1,3})")
+_MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")  # 1.234.567
 _SHOWN = 30  # columns named in an error
 _LOOKED_AT = 1000  # rows that say whether commas are decimal
 _FIRST_ROWS = 20  # rows that show whether the header lacks the name of the first column
@@ -129,6 +133,9 @@ class RawTable(NamedTuple):
         Whether some numbers are written with decimal commas.
     lines : sequence of int
         Line of the file at which each row begins, if that is known.
+    points : bool
+        Whether points are decimal, since some do not stand before three digits, or commas separate
+        cells.
     """
 
     names: list[str]
@@ -137,6 +144,7 @@ class RawTable(NamedTuple):
     numbers: bool = False
     commas: bool = False
     lines: Sequence[int] = ()
+    points: bool = True
 
 
 def columns_of_file(
@@ -174,6 +182,9 @@ def columns_of_file(
         if isinstance(cells, list) and all(isinstance(x, str) or x is None for x in cells):
             if any(table.commas for table in tables):
                 cells = _with_points(cells) or cells
+            elif first.numbers:
+                sure = any(table.points for table in tables)
+                cells = _without_thousands(cells, f"{name!r} of {path}", sure)
             cells = _typed(cells, name, time_zone, first.numbers)
         return exact(cells, f"{name!r} of {path}", time_zone)
 
@@ -236,17 +247,51 @@ def _raw_table(
             j = places[name]
             return [None if row[j] in no_value else row[j] for row in cells]
 
-        commas = (
-            not of_workbook
-            and _csv_lines(file, delimiter, encoding)[0] != ","
-            and any(
-                any("," in (x or "") for x in some) and _with_points(some) is not None
-                for some in (
-                    [row[j] or None for row in cells[:_LOOKED_AT]] for j in places.values()
-                )
+        mark = "" if of_workbook else _csv_lines(file, delimiter, encoding)[0]
+        some = [[row[j] for row in cells[:_LOOKED_AT] if row[j]] for j in places.values()]
+        commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
+        points = mark != ";" or any(map(_has_points, some))
+        return RawTable(names, len(cells), column, True, commas, lines, points)
+
+
+def _has_commas(cells: Sequence[str], mark: str) -> bool:
+    """Whether a column has decimal commas: 1,5 or 1.234.567, and beside semicolons 1,234 too."""
+    is_sure = any(
+        _MILLIONS.fullmatch(x) or ("," in x and (mark == ";" or not _THREES.fullmatch(x)))
+        for x in cells
+    )
+    return is_sure and _with_points(cells) is not None
+
+
+def _has_points(cells: Sequence[str]) -> bool:
+    """Whether a column has numbers with decimal points that cannot be marks of thousands."""
+    return all(map(_NUMBER.fullmatch, cells)) and any(
+        "." in x and not _POINT_AND_THREE.fullmatch(x) for x in cells
+    )
+
+
+def _without_thousands(
+    cells: Sequence[str | None], name: str, are_points_decimal: bool
+) -> Sequence[str | None]:
+    """Read 1,234 as 1234 where all commas are marks of thousands; warn of points that may be.
+
+    >>> _without_thousands(["1,234", None, "7.5"], "x", True)
+    ['1234', None, '7.5']
+    """
+    written = [cell for cell in cells if cell is not None]
+    if any("," in x for x in written):
+        if all(_THREES.fullmatch(x) or _NUMBER.fullmatch(x) for x in written):
+            return [None if cell is None else cell.replace(",", "") for cell in cells]
+    elif not are_points_decimal and all(map(_POINT_AND_THREE.fullmatch, written)):
+        example = next((x for x in written if "." in x), None)
+        if example is not None:
+            warnings.warn(
+                f"{name}: all points stand before three digits; {example} is read as a number with"
+                " decimals (if points are marks of thousands, take them out of the file)",
+                stacklevel=2,
             )
         )
-        return RawTable(names, len(cells), column, numbers=True, commas=commas, lines=lines)
+    return cells
 
 
 def _with_points(cells: Sequence[str | None]) -> list[str | None] | None:

@@ -5,11 +5,15 @@ becomes a categorical in the order of the values; values that the file declares 
 value. The label of a variable is its `Cells.title`.
 """
 
+import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgmult.core.tables import Cells, exact, exact_array, exact_columns
+import numpy as np
+
+from pgmult.core.tables import Cells, Lazily, exact, exact_array, exact_columns
 from pgmult.datasets.files import FROM_R, library, the_one
 
 _READERS = {
@@ -17,6 +21,11 @@ _READERS = {
     ".xpt": "xport",
 }  # fmt: skip
 _LETTERED = "abcdefghijklmnopqrstuvwxyz"  # missing values of Stata and SAS: .a, .b, ...
+_NO_ANSWER = re.compile(
+    r"\b(no (answer|response|data)|not (answered|stated|asked|applicable|available|ascertained)"
+    r"|inapplicable|refus\w+|(don.?t|do not|doesn.?t) know|missing|unknown|n/?a|dk|nr)\b",
+    re.IGNORECASE,
+)
 
 
 def labelled_columns(
@@ -33,6 +42,7 @@ def labelled_columns(
     """
     if form in FROM_R:
         return _of_r(path, chosen)
+    no_value |= {""}
     reader = getattr(library("pyreadstat", path), f"read_{_READERS[form]}")
     try:
         columns, about = reader(str(path), output_format="dict")
@@ -40,15 +50,19 @@ def labelled_columns(
         raise ValueError(f"{path}: cannot be read ({error or type(error).__name__})") from None
     titles, labels = about.column_names_to_labels, about.variable_value_labels
     ordinal = {name for name, kind in about.variable_measure.items() if kind == "ordinal"}
-    return {
-        name: _column(
-            list(cells), labels.get(name, {}), titles.get(name) or "", name in ordinal, no_value
-        )
-        for name, cells in columns.items()
-    }
+
+    def column(name: str) -> Cells:
+        cells = list(columns[name])
+        if about.readstat_variable_types.get(name) == "float":  # 5.1 and not 5.099999904632568
+            cells = [float(str(np.float32(x))) for x in cells]
+        about_name = labels.get(name, {}), titles.get(name) or "", name in ordinal
+        return _column(f"{name!r} of {path}", cells, *about_name, no_value)
+
+    return Lazily(columns, column)
 
 
 def _column(
+    name: str,
     values: list[Any],
     labels: Mapping[Any, str],
     title: str,
@@ -61,6 +75,8 @@ def _column(
     codes = {x for x in values if x is not None}
     named = {value: label for value, label in labels.items() if value not in (*_LETTERED, "")}
     if not named or 2 * len(codes & named.keys()) < len(codes):
+        values = [None if named.get(x) in no_value else x for x in values]
+        _warn_of_no_answers(name, {x: named[x] for x in codes & named.keys()}, no_value)
         cells = exact(exact_array(values), title)
         return cells._replace(title=title)
     ranked = sorted(codes | named.keys(), key=lambda x: (isinstance(x, str), x))
@@ -72,18 +88,37 @@ def _column(
     return Cells(exact_array(labelled), order, None, None, is_ordinal, title)
 
 
+def _warn_of_no_answers(name: str, labels: Mapping[Any, str], no_value: frozenset[str]) -> None:
+    """Warn of numbers whose labels say that there is no answer, and that are read as values."""
+    odd = {x: label for x, label in labels.items() if _NO_ANSWER.search(label)}
+    odd = {x: label for x, label in odd.items() if label not in no_value}
+    if odd:
+        listed = ", ".join(f"{x} ({odd[x]!r})" for x in sorted(odd))
+        words = " ".join(repr(odd[x]) for x in sorted(odd))
+        warnings.warn(
+            f"{name}: {listed} in its cells count as numbers, since the file does not declare them"
+            f" missing (na_values= or --na-values {words} makes them so)",
+            stacklevel=2,
+        )
+
+
 def _of_r(path: Path, chosen: str | None) -> Mapping[str, Cells]:
     """Columns of the data frame in a file of R."""
     pyreadr = library("pyreadr", path)
     try:
-        frames = pyreadr.read_r(str(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is no data frame
+            frames = pyreadr.read_r(str(path))
     except Exception as error:  # librdata has errors of its own
         raise ValueError(
             f"{path}: cannot be read ({error or type(error).__name__}): files of R must hold a data"
             " frame (write.csv(as.data.frame(x), 'x.csv') writes other objects)"
         ) from None
     if not frames:
-        raise ValueError(f"{path}: it holds no data frame")
+        raise ValueError(
+            f"{path}: it holds no data frame (write.csv(as.data.frame(x), 'x.csv') writes other"
+            " objects)"
+        )
     names = {str(name): name for name in frames}
     one = the_one([*names], chosen, path, "data frames")
     columns = exact_columns(frames[names[one]], str(path))

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from invariances.forms import FORMS
 
 from pgmult.cli import main
 from pgmult.cli.commands import _parser
@@ -76,6 +77,8 @@ class Variation:
         In posterior standard deviations; 0 for equal bits.
     first_only : bool
         Whether only the table that is fitted changes.
+    form : str
+        Name in `FORMS` of the file that holds the table that is fitted, if it is no CSV file.
     """
 
     relation: str
@@ -88,6 +91,7 @@ class Variation:
     seed: int = 1
     tolerance: float = TOLERANCE
     first_only: bool = False
+    form: str = ""
 
     def __repr__(self):
         return self.name
@@ -206,13 +210,17 @@ def fitted(job, variation, folder):
     for name in list(tables)[: 1 if variation.first_only else None]:
         tables[name] = variation.tables(name, tables[name])
     words = variation.fit(list(job.fit))
-    key = repr((job.name, words, variation.seed, {n: dict(t) for n, t in tables.items()}))
+    columns = {name: dict(table) for name, table in tables.items()}
+    key = repr((job.name, words, variation.seed, variation.form, columns))
     place = Path(folder) / hashlib.sha256(key.encode()).hexdigest()[:16]
     if not (place / "run" / "report.html").exists():
         place.mkdir(exist_ok=True)
         for name, table in tables.items():
             write(place / name, table)
         data = place / next(iter(tables))
+        if variation.form:
+            data = place / variation.form
+            FORMS[variation.form](data, next(iter(tables.values())))
         seed = ["--seed", str(variation.seed), "--quiet"]
         code = main([job.name, "fit", str(data), *words, "--out", str(place / "run"), *seed])
         assert code == 0, f"fit ended with {code}"
@@ -303,6 +311,11 @@ def longer(times=10, draws="--draws", default=200, **more):
     """So many times as many draws and sweeps of tuning as by default."""
     words = [draws, str(times * default), "--tune", str(times * 100)]
     return Variation("longer", f"{times} times as long", fit=lambda w: [*w, *words], **more)
+
+
+def in_form(form):
+    """The table that is fitted in a file of another form."""
+    return Variation("files", form, form=form, tolerance=0.0)
 
 
 def with_column(name, values, **more):

@@ -6,6 +6,7 @@ from invariances.frame import (
     Question,
     Variation,
     changed,
+    in_form,
     longer,
     other_seed,
     reversed_rows,
@@ -54,6 +55,7 @@ PARTY = Job(
         longer(times=4, default=300),
         other_seed(),
         reversed_rows(),
+        in_form("zipped.csv.gz"),
         shuffled_columns(tolerance=0.0),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
         Variation(

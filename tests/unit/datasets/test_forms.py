@@ -202,6 +202,31 @@ def test_a_header_with_two_marks_is_divided_as_its_rows(tmp_path):
     assert cells(read(path)) == {"price, EUR": [1.5, 30.0, 7.25], "qty": [2, 4, 1]}
 
 
+class TestMarksOfThousands:
+    @pytest.mark.parametrize(
+        ("text", "numbers"),
+        [
+            ('a,b\n"1,234",x\n567,y\n"12,345.5",z\n', [1234.0, 567.0, 12345.5]),
+            ("a\tb\n1,234\tx\n567\ty\n12,345\tz\n", [1234, 567, 12345]),
+            ("a\tb\n1,5\tx\n567\ty\n12,345\tz\n", [1.5, 567.0, 12.345]),
+            ("a;b\n1.234.567;x\n567;y\n12.345;z\n", [1234567, 567, 12345]),
+            ("a;b\n1,234;x\n0,5;y\n", [1.234, 0.5]),
+            ("a;b\n1.234;0.5\n2.345;1\n", [1.234, 2.345]),
+            ('a,b\n"1,23,4",x\n567,y\n"1,2",z\n', ["1,23,4", "567", "1,2"]),
+        ],
+    )
+    def test_are_told_from_decimal_ones(self, tmp_path, text, numbers):
+        path = tmp_path / "t.csv"
+        path.write_text(text, encoding="utf-8")
+        assert cells(read(path))["a"] == numbers
+
+    def test_of_points_that_may_be_either_a_warning_says_how_they_are_read(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("a;b\n1.234;x\n567;y\n12.345;z\n", encoding="utf-8")
+        with pytest.warns(UserWarning, match=r"'a' of .*t.csv: all points .*; 1.234 is read as"):
+            assert cells(read(path))["a"] == [1.234, 567.0, 12.345]
+
+
 class TestQuotes:
     def test_a_cell_over_many_rows(self, tmp_path):
         rows = [f"{i},word {i},{i}" for i in range(30)]
@@ -284,6 +309,26 @@ class TestLabels:
             missing_user_values={"v": ["a"]},
         )  # fmt: skip
         assert cells(read(tmp_path / "s.dta"))["v"] == ["no", "yes", None, "yes"]
+
+    def test_of_numbers_that_say_no_answer(self, tmp_path):
+        pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
+        path = tmp_path / "s.dta"
+        labels = {"age": {-2: "No answer", 98: "98 or older"}}
+        table = pandas.DataFrame({"age": [20, 98, -2, 31, 44], "name": ["a", "", "b", "c", "d"]})
+        pyreadstat.write_dta(table, path, variable_value_labels=labels)
+        with pytest.warns(UserWarning, match=r"'age' of .*: -2 \('No answer'\) in its cells"):
+            assert cells(read(path))["age"] == [20, 98, -2, 31, 44]
+        table = read(path, na_values=["No answer"])
+        assert cells(table) == {
+            "age": [20, 98, None, 31, 44], "name": ["a", None, "b", "c", "d"]
+        }  # fmt: skip
+
+    def test_numbers_of_single_precision_have_the_digits_that_were_typed(self, tmp_path):
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame({"x": np.array([5.1, 0.2, np.nan], dtype=np.float32)})
+        table.to_stata(tmp_path / "s.dta", write_index=False)
+        pytest.importorskip("pyreadstat")
+        assert cells(read(tmp_path / "s.dta"))["x"] == [5.1, 0.2, None]
 
     def test_two_values_with_one_label_stay_two(self, tmp_path):
         pyreadstat, pandas = pytest.importorskip("pyreadstat"), pytest.importorskip("pandas")
