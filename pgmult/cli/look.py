@@ -23,6 +23,7 @@ _MISREAD = (
     (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}", "dates are read where they are written 1999-12-31"),
     (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "numbers are read without a mark of thousands"),
     (r"[-+]?\d+,\d+", "numbers are read with a decimal point: 3.14"),
+    (r"[-+]?\d+([.,]\d+)?\s?%|[$€£¥]\s?\d[\d.,]*", "numbers are read without % or currency"),
 )
 
 

@@ -541,13 +541,22 @@ def _split_rows(
             header = [name or f"column {j}" for j, name in enumerate(header, start=1)]
         if len(set(header)) < len(header):
             twice = next(name for name in header if header.count(name) > 1)
-            raise ValueError(f"{path}, line {first_line}: the header has {twice!r} more than once")
+            raise ValueError(
+                f"{path}, line {first_line}: the header has {twice!r} more than once (rename one)"
+            )
         yield header
         for start, row in chain(begun, rows):
             if len(row) != len(header):
+                remedy = f"a cell with {delimiter!r} in it needs quotes"
+                if len(row) < len(header):
+                    remedy = "take lines that are no rows, such as sources, out of the file"
+                elif start <= first_line + _FIRST_ROWS:
+                    remedy += (
+                        f"; if line {first_line} is not the header, take the lines above it out"
+                    )
                 raise ValueError(
                     f"{path}, line {start}: {len(row)} cells under a header of {len(header)}"
-                    f" (a cell with {delimiter!r} in it needs quotes)"
+                    f" ({remedy})"
                 )
             if starts is not None:
                 starts.append(start)

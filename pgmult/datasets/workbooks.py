@@ -39,7 +39,9 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     header = [cell or f"column {j}" for j, cell in enumerate(rows[first], start=1)]
     if len(set(header)) < len(header):
         twice = next(cell for cell in header if header.count(cell) > 1)
-        raise ValueError(f"{path}, sheet {name!r}: the header has {twice!r} more than once")
+        raise ValueError(
+            f"{path}, sheet {name!r}: the header has {twice!r} more than once (rename one)"
+        )
     yield header
     yield from rows[first + 1 :]
 

@@ -10,6 +10,7 @@ from invariances.frame import (
     longer,
     other_seed,
     reversed_rows,
+    rows_of,
     shuffled_columns,
     with_column,
 )
@@ -55,7 +56,6 @@ PARTY = Job(
         longer(times=4, default=300),
         other_seed(),
         reversed_rows(),
-        in_form("zipped.csv.gz"),
         shuffled_columns(tolerance=0.0),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
         Variation(
@@ -104,4 +104,14 @@ PARTY = Job(
     },
 )  # fmt: skip
 
-JOBS = [PARTY]
+FORMS = Job(
+    "topics",
+    {"speeches.csv": lambda: rows_of(texts(), range(40))},
+    ("--column", "text", "--topics", "2", "--prevalence", "~ party + x", "--min-documents", "1",
+     "--no-compare", "--chains", "1", "--draws", "20", "--tune", "10"),
+    PARTY.questions,
+    (in_form("zipped.csv.gz"),),
+    key=by_theme,
+)  # fmt: skip
+
+JOBS = [PARTY, FORMS]

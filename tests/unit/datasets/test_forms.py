@@ -454,3 +454,17 @@ def test_texts_are_no_tables(tmp_path):
     ):
         path.write_text(text, encoding="utf-8")
         assert form_of(path) == ""
+
+
+class TestLinesThatAreNoRows:
+    def test_above_the_header(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text('"Data","Indicators",\n"Name","Code","1960",\n"Aruba","ABW","5",\n')
+        with pytest.raises(ValueError, match=r"line 2: 4 cells .* if line 1 is not the header"):
+            read(path)
+
+    def test_below_the_table(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("vote,age\nL,20\nR,30\n\nSource: survey of 2020\n")
+        with pytest.raises(ValueError, match=r"line 5: 1 cells .*lines that are no rows, such as"):
+            read(path)
