@@ -248,7 +248,10 @@ def _raw_table(
             return [None if row[j] in no_value else row[j] for row in cells]
 
         mark = "" if of_workbook else _csv_lines(file, delimiter, encoding)[0]
-        some = [[row[j] for row in cells[:_LOOKED_AT] if row[j]] for j in places.values()]
+        some = [
+            [row[j] for row in cells[:_LOOKED_AT] if row[j] not in (*no_value, "")]
+            for j in places.values()
+        ]
         commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
         points = mark != ";" or any(map(_has_points, some))
         return RawTable(names, len(cells), column, True, commas, lines, points)
@@ -290,7 +293,6 @@ def _without_thousands(
                 " decimals (if points are marks of thousands, take them out of the file)",
                 stacklevel=2,
             )
-        )
     return cells
 
 

@@ -210,7 +210,7 @@ class TestMarksOfThousands:
             ("a\tb\n1,234\tx\n567\ty\n12,345\tz\n", [1234, 567, 12345]),
             ("a\tb\n1,5\tx\n567\ty\n12,345\tz\n", [1.5, 567.0, 12.345]),
             ("a;b\n1.234.567;x\n567;y\n12.345;z\n", [1234567, 567, 12345]),
-            ("a;b\n1,234;x\n0,5;y\n", [1.234, 0.5]),
+            ("a;b\n1,234;x\nNA;z\n0,5;y\n", [1.234, None, 0.5]),
             ("a;b\n1.234;0.5\n2.345;1\n", [1.234, 2.345]),
             ('a,b\n"1,23,4",x\n567,y\n"1,2",z\n', ["1,23,4", "567", "1,2"]),
         ],
@@ -459,8 +459,8 @@ def test_texts_are_no_tables(tmp_path):
 class TestLinesThatAreNoRows:
     def test_above_the_header(self, tmp_path):
         path = tmp_path / "t.csv"
-        path.write_text('"Data","Indicators",\n"Name","Code","1960",\n"Aruba","ABW","5",\n')
-        with pytest.raises(ValueError, match=r"line 2: 4 cells .* if line 1 is not the header"):
+        path.write_text('"Data","Bank",\n\n"At","2021",\n\n"Name","Code","1960",\n"A","B","5",\n')
+        with pytest.raises(ValueError, match=r"line 5: 4 cells .* if line 1 is not the header"):
             read(path)
 
     def test_below_the_table(self, tmp_path):
