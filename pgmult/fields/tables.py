@@ -340,9 +340,8 @@ def _with_dates(
     columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any] | None
 ) -> dict[str, NDArray[Any]]:
     """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
-    dates = {
-        name: dates_of(column) for name, column in columns.items() if name not in (places or ())
-    }
+    placed = places if isinstance(places, Mapping) else {}  # anything else is refused later
+    dates = {name: dates_of(column) for name, column in columns.items() if name not in placed}
     return {name: c if (d := dates.get(name)) is None else d for name, c in columns.items()}
 
 
