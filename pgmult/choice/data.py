@@ -339,7 +339,8 @@ def choices_of(
         The column that marks the worst alternative of an occasion, where the left-hand side marks
         the best (best-worst scaling, MaxDiff). The worst is chosen among all but the best, with
         utilities of the other sign (Marley and Louviere 2005, "Some probabilistic models of best,
-        worst, and best-worst choices"). An occasion may lack one of the two answers.
+        worst, and best-worst choices"). An occasion may lack one of the two answers. It may be the
+        column of the left-hand side, if that is 1 for the best, -1 for the worst and 0 for others.
     none : label, optional
         The alternative that is "none of these", which may also be an empty cell. Its attributes
         are 0 where they are empty, and it has a constant.
@@ -366,6 +367,8 @@ def choices_of(
     elif alternative is not None:
         _refuse_empty(columns, parsed, alternative)
     if worst is not None:
+        if worst == outcome_of(parsed):
+            columns, worst = _in_two(columns, worst)
         columns = _best_and_worst(columns, outcome_of(parsed), worst, _listed(occasion))
     num_rows = len(next(iter(columns.values())).values)
     if alternative is not None:
@@ -533,6 +536,15 @@ def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: st
                 f" (if these are rows of 'none of these', say so: none={str(which)!r},"
                 f" --none {which})"
             )
+
+
+def _in_two(columns: Mapping[str, Cells], name: str) -> tuple[dict[str, Cells], str]:
+    """Columns of the best and of the worst, from one with 1, 0 and -1, and the latter's name."""
+    marks = numbers_of(table_column(columns, name, "worst"), name)
+    if not np.isin(marks, (-1.0, 0.0, 1.0)).all():
+        raise ValueError(f"{name} must be 1 (best), 0 or -1 (worst), got {brief(marks.tolist())}")
+    worst = f"{name}: {_WORST}"
+    return {**columns, name: Cells(1.0 * (marks > 0.0)), worst: Cells(1.0 * (marks < 0.0))}, worst
 
 
 def _best_and_worst(
@@ -734,7 +746,10 @@ def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
         _refuse_codes(cells, name)
     taken = numbers_of(cells, name)
     if (taken < 0.0).any():
-        raise ValueError(f"{name} must be 0 or more, got {taken.min():g}")
+        hint = f" (if -1 marks the worst: worst={name!r}, --worst {name})"
+        raise ValueError(
+            f"{name} must be 0 or more, got {taken.min():g}{hint if taken.min() == -1.0 else ''}"
+        )
     return taken
 
 

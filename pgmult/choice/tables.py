@@ -186,7 +186,8 @@ def wide_columns(
             raise ValueError(
                 f"{name}={pattern} must give each alternative a column, got none for"
                 f" {lacks!r} (if that is 'none of these', whose attributes are 0, say so with"
-                f" --none {lacks}); the table has {', '.join(columns)}"
+                f" --none {lacks}; if {name} is 0 there, as a wait is for those who walk, add such"
+                f" a column); the table has {', '.join(columns)}"
             )
         others.append(ends.keys() - at.values())
         if without is not None and not partial:

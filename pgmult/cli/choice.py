@@ -43,7 +43,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         ("--base", "LABEL", "Alternative whose constant is 0"),
         ("--available", "COLUMNS", "Columns that say what was available, with --wide: av.{}"),
         ("--none", "LABEL", 'Alternative that is "none of these", whose attributes are 0'),
-        ("--worst", "COLUMN", "Column that marks the worst; the formula's marks the best"),
+        ("--worst", "COLUMN", "Column that marks the worst, or that of the best if it has -1"),
         ("--weight", "COLUMN", "Number of occasions that one stands for"),
     ):
         fit.add_argument(name, metavar=metavar, help=text)

@@ -471,7 +471,8 @@ class Guesses:
         from pgmult.core.tables import exact_array, truth_of
 
         people = [None, *(c for c in self.columns if c.is_called(PEOPLE))]
-        truths = [(c, truth_of(exact_array(c.cells))) for c in self.columns if len(c.counts) == 2]
+        named = sorted(self.columns, key=lambda c: not c.is_called(_CHOICES))
+        truths = [(c, truth_of(exact_array(c.cells))) for c in named if len(c.counts) == 2]
         taken = [(c, truth.tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
         for occasion, who in product(self.columns, people):
@@ -517,16 +518,23 @@ class Guesses:
             if column.is_number
         )
         labels = names[0].counts if names else ()
+        why = f"What matters where one of several is taken in each '{shortened(occasion.name)}'."
+        tastes = sum(
+            len(c.counts) - 1 if c.is_category or name in coded else 1
+            for name, c in of_rows.items()
+        )
+        same = _same_for_all(number, people, tastes)
+        why, whose = why + same, "" if same else whose
         formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, constants)
         attributes = attributes if names else of_rows
-        why = f"What matters where one of several is taken in each '{shortened(occasion.name)}'."
         if coded:
             why += (
                 f" {' and '.join(coded)}: whole numbers are read as labels; write the column alone"
                 " if they are amounts."
             )
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
-        options: list[Option] = [("--occasion", [occasion.name])]
+        respondents = [column.name for column in people[:1] if same]
+        options: list[Option] = [("--occasion", [*respondents, occasion.name])]
         options += [("--alternative", [column.name]) for column in names[:1]]
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 
@@ -578,10 +586,18 @@ class Guesses:
                 if not c.name.lower().endswith("id") and c.cells not in copies and name not in wide
             }  # fmt: skip
             whose = in_formula(people[0].name) if people else ""
+            labels = [
+                {label for c in of.values() if c.is_category for label in c.counts}
+                for _, of in wide.values()
+            ]
+            tastes = sum(max(1, len(different) - 1) for different in labels)
+            same = _same_for_all(len(taken.cells), people, tastes)
+            whose = "" if same else whose
             formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
             why = "What matters where one of several is taken in each row, with columns of each."
+            why += same
             fit = self._fit("choice", used, [("--wide", patterns)], formula)
             return Guess("Choice", why, [fit])
         return None
@@ -695,6 +711,21 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
             independent.add(term)
             basis = np.column_stack([basis, np.linalg.qr(design)[0]])
     return independent
+
+
+def _same_for_all(choices: int, people: Sequence[ColumnGuess], tastes: int) -> str:
+    """A sentence where people make too few choices for tastes that differ, else nothing.
+
+    A covariance of as many tastes as a person has choices costs more than it explains.
+    """
+    each = choices // len(people[0].counts) if people else 0
+    if not people or each > tastes:
+        return ""
+    return (
+        f" Tastes are the same for all: a '{shortened(people[0].name)}' has {each} choices, and"
+        f" there are {tastes} coefficients. Let people differ in one or two attributes, such as"
+        f" (ATTRIBUTE | {in_formula(people[0].name)}), if that matters to you."
+    )
 
 
 def _of_choice(

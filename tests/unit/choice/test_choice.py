@@ -922,6 +922,17 @@ def test_best_and_worst_are_a_choice_and_one_of_the_other_sign():
     }  # fmt: skip
     rows = choices_of("best ~ item", table, occasion="task", worst="worst")
     assert (rows.num_occasions, rows.of_best.num_occasions) == (800, 400)
+    marks = {"task": table["task"], "item": table["item"], "mark": 1 * table["best"]}
+    marks["mark"] = marks["mark"] - table["worst"]
+    again = choices_of("mark ~ item", marks, occasion="task", worst="mark")
+    for name in ("x", "taken", "side", "occasions"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(rows, name))
+    with pytest.raises(ValueError, match=r"--worst mark"):
+        choices_of("mark ~ item", marks, occasion="task")
+    with pytest.raises(ValueError, match=r"1 \(best\), 0 or -1 \(worst\)"):
+        choices_of(
+            "mark ~ item", marks | {"mark": 2 * marks["mark"]}, occasion="task", worst="mark"
+        )
 
     def loss(b):
         u = np.append(0.0, b)[items]
