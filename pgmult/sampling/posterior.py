@@ -93,6 +93,7 @@ class Posterior(Draws):
         groups: Callable[..., Any]
         loo: Callable[..., Any]
         variance_shares: Callable[..., Any]
+        merge: Callable[..., Any]
         tastes: Callable[..., Any]
         worth: Callable[..., Any]
         elasticities: Callable[..., Any]

@@ -19,6 +19,9 @@ _POOL = 15  # most probable words of a topic, out of which its name is chosen
 FEW_DRAWS = 50.0
 """Effective draws, below which an interval is not called reliable."""
 
+MERGED = "merged"
+"""Attribute of a run whose topics were merged: for each of them, the topics of the model in it."""
+
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 
 
@@ -44,6 +47,20 @@ def as_draws(run: Any, *names: str, argument: str = "run") -> Posterior:
         )
     draws: Posterior = run
     return draws
+
+
+def as_unmerged(run: Posterior) -> Posterior:
+    """Refuse a run whose topics were merged, where those of its model are needed."""
+    if MERGED in as_draws(run).attrs:
+        raise ValueError("run must be of the model's topics, got merged ones: ask the run before")
+    return run
+
+
+def united(run: Posterior, values: FloatArray) -> FloatArray:
+    """Sum values of the model's topics, ``(..., topic)``, to those of the topics of a run."""
+    if MERGED not in run.attrs:
+        return values
+    return np.stack([values[..., group].sum(axis=-1) for group in run.attrs[MERGED]], axis=-1)
 
 
 def as_chain(run: Posterior, chain: Any) -> int:

@@ -27,6 +27,7 @@ TOPICS = Family(
         "shares": Verb(f"{_SUMMARIES}.documents:shares", keeps=_SHARES, hint=_HINT),
         "quotes": Verb(f"{_SUMMARIES}.documents:quotes", keeps=_SHARES, hint=_HINT),
         "keywords": Verb(f"{_SUMMARIES}.words:keywords", keeps=("keyword_shares",)),
+        "merge": Verb(f"{_SUMMARIES}.merging:merge", keeps=("topics",)),
         "variance_shares": Verb(f"{_SUMMARIES}.effects:variance_shares", _WITH_COVARIATES),
     },
     takes_parts=True,

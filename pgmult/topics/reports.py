@@ -12,6 +12,7 @@ call of `pgmult.topics.effects` away.
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -32,7 +33,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus
-from pgmult.topics.draws import FEW_DRAWS, as_draws, independent_draws
+from pgmult.topics.draws import FEW_DRAWS, MERGED, as_draws, independent_draws, quantile
 from pgmult.topics.plots import trace
 from pgmult.topics.scores.rivals import compare_with_rivals
 from pgmult.topics.summaries.checks import check
@@ -43,9 +44,17 @@ from pgmult.topics.summaries.correlations import (
     strongest_pairs,
     topic_correlations,
 )
-from pgmult.topics.summaries.documents import Quote, Quotes, quotes
+from pgmult.topics.summaries.documents import (
+    Quote,
+    Quotes,
+    averages,
+    in_bins,
+    quotes,
+    source_of,
+)
 from pgmult.topics.summaries.effects import (
     TopicShares,
+    document_weights,
     effects,
     topic_names,
     variance_shares,
@@ -59,6 +68,7 @@ __all__ = ["TopicReport", "report"]
 
 _JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
 _NAMED = 3  # topics in the first sentence
+_MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # whose words say little, and how many of these are named
 _PAIRS = 5  # that go together most, and as many that avoid each other
 _DRIFT_R_HAT = 1.2  # of a chain's halves, which differ above it
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
@@ -117,6 +127,7 @@ def report(
     num_words: int = 8,
     num_documents: int = 3,
     covariates: bool = True,
+    weight: str | None = None,
     random_seed: int = 0,
 ) -> TopicReport:
     """Summarise a run: topics, their stability, effects of covariates, and the run itself.
@@ -142,6 +153,8 @@ def report(
         Top words and representative documents of a topic.
     covariates : bool
         Whether to say what covariates do, where the model has any: it takes the longest.
+    weight : str, optional
+        Column that says how much each document counts in averages: see `effects`.
     random_seed : int
         Of the simulated documents behind the correlations.
 
@@ -179,7 +192,9 @@ def report(
         sections.append(comparison.section())
     covariate_sentences, worth = list[str](), {"shares of topics": topics.worth}
     if covariates:
-        covariate_sentences, covariate_sections, more = _of_covariates(run, topics, random_seed)
+        covariate_sentences, covariate_sections, more = _of_covariates(
+            run, topics, weight, random_seed
+        )
         sections += covariate_sections
         worth |= more
     verdict[1:1] = covariate_sentences
@@ -188,7 +203,7 @@ def report(
         together, section = _correlations(topics)
         verdict[1:1] = together
         sections.append(section)
-    verdict += [topics.agreement, *_mixing(run, worth)]
+    verdict += [*topics.words_of_most, topics.agreement, *_mixing(run, worth)]
     if topics.documents is not None:
         sections.append(_documents(topics.documents))
     sections.append(_diagnostics(run))
@@ -277,6 +292,17 @@ class _TopicTable:
             among += " whose shares are reliable" * (int(reliable[-1]) >= _NAMED)
             text = f"The largest of {among}: {', '.join(few)}."
         return Leading(text, "topics-told")
+
+    @property
+    def words_of_most(self) -> list[str]:
+        """Words that are among the most probable of most topics, in a sentence, if there are any."""
+        listed = Counter(word.word for words in self.words for word in words)
+        least = max(3, math.ceil(_MOST_TOPICS * len(self.words)))
+        common = [word for word, count in listed.most_common(_NAMED_WORDS) if count >= least]
+        if not common:
+            return []
+        text = f"Frequent in most topics, whatever they are about: {', '.join(common)}."
+        return [f"{text} A list of stop words with them (--stop-words FILE) leaves them out."]
 
     @property
     def agreement(self) -> str:
@@ -485,7 +511,7 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
 
 
 def _of_covariates(
-    run: Posterior, topics: _TopicTable, random_seed: int
+    run: Posterior, topics: _TopicTable, weight: str | None, random_seed: int
 ) -> tuple[list[str], list[Section], dict[str, FloatArray]]:
     """Effects of covariates, words by group, and checks; nothing without covariates.
 
@@ -503,7 +529,9 @@ def _of_covariates(
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
 
     def shares(name: str, by: str | None = None) -> TopicShares:
-        made = effects(run, name, by=by, max_draws=_DRAWS, random_seed=random_seed)
+        made = effects(
+            run, name, by=by, weight=weight, max_draws=_DRAWS, random_seed=random_seed
+        )
         return made.take(topics.order)
 
     for name, labels in few.items():
@@ -519,12 +547,14 @@ def _of_covariates(
             sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
             worth[f"differences by {name}"] = gap.worth
     by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
+    has_shares = "theta" in run or "psi" in run
     for name in (name for name, of in levels.items() if not of):
         curves = shares(name, by)
         of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
         inside = _observed(data, name, by)
-        sections.append(_curves(curves, of_curve < FEW_DRAWS, inside))
+        plain = _plain_averages(run, data, name, by, weight) if has_shares else []
+        sections.append(_curves(curves, of_curve < FEW_DRAWS, inside, plain))
     if data.design.terms:
         terms = variance_shares(run)
         table = with_draws_column(terms.table(), independent_draws(terms.draws, run.num_chains))
@@ -532,8 +562,7 @@ def _of_covariates(
     if data.content is not None and "group_topics" in run:
         groups = content(run)
         sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.order)))
-    has_shares = "theta" in run or "psi" in run
-    if has_shares and data.num_documents * data.num_words <= _MOST_CELLS:
+    if has_shares and MERGED not in run.attrs and data.num_documents * data.num_words <= _MOST_CELLS:
         named: list[str] = [name for name in few if "group_topics" not in run]
         if data.content is not None:
             named = [*named, data.content.name]
@@ -573,6 +602,39 @@ def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[f
     return [(values[codes == g].min(), values[codes == g].max()) for g in np.unique(codes)]
 
 
+def _plain_averages(
+    run: Posterior, data: StructuredCorpus, name: str, by: str | None, weight: str | None
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Averages of documents along a column, for each group of another one.
+
+    Of a group: the mean value of the column in each part of its range, and draws of the shares
+    there, ``(num_draws, part, topic)``.
+    """
+    columns = data.design.columns
+    names = [str(column) for column in columns.names]
+    values = columns.values[:, names.index(name)]
+    groups = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+    weights = None if weight is None else document_weights(data, weight)
+    chains = aligned_chains(run, None, source_of(run))
+    cells = np.column_stack([groups, in_bins(values)])
+    cells, codes = np.unique(cells, axis=0, return_inverse=True)
+    codes = codes.ravel()
+    draws = averages(run, codes, chains, _DRAWS, weights)
+    places = np.bincount(codes, values) / np.bincount(codes)
+    return [
+        (places[cells[:, 0] == group], draws[:, cells[:, 0] == group])
+        for group in np.unique(groups)
+    ]
+
+
+def _beside(line: Line, plain: tuple[FloatArray, FloatArray], topic: int, tail: float) -> Line:
+    """A curve with the averages of the documents beside it, in percent."""
+    places, draws = plain
+    of_topic = 100.0 * draws[..., topic]
+    low, high = quantile(of_topic, [tail, 1.0 - tail], axis=0)
+    return replace(line, points=(places, np.nanmean(of_topic, axis=0)), spread=(low, high))
+
+
 def _inside(line: Line, ends: tuple[float, float]) -> Line:
     """The part of a curve where its group has documents."""
     places = (line.x >= ends[0]) & (line.x <= ends[1])
@@ -581,7 +643,10 @@ def _inside(line: Line, ends: tuple[float, float]) -> Line:
 
 
 def _curves(
-    shares: TopicShares, is_rough: BoolArray, observed: Sequence[tuple[float, float]]
+    shares: TopicShares,
+    is_rough: BoolArray,
+    observed: Sequence[tuple[float, float]],
+    plain: Sequence[tuple[FloatArray, FloatArray]],
 ) -> Section:
     *groups, along, _ = shares.axes
     in_percent = replace(shares, draws=100.0 * shares.draws)
@@ -590,7 +655,10 @@ def _curves(
     def curve(topic: int) -> Lines:
         lines = in_percent.at(topic=topic).curves(along)
         if are_numbers(shares.columns_of(along)[along]) and len(lines.lines) == len(observed):
-            cut = [_inside(lines.lines[line.colour], observed[line.colour]) for line in lines.lines]
+            cut = [_inside(line, observed[line.colour]) for line in lines.lines]
+            if plain:
+                tail = 0.5 * (1.0 - shares.probability)
+                cut = [_beside(line, plain[line.colour], topic, tail) for line in cut]
             return replace(lines, lines=cut)
         return lines
 
@@ -605,9 +673,10 @@ def _curves(
     few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
     few *= bool(is_rough.any())
     legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
+    points = " Points: plain averages of the documents, which a curve should pass." * bool(plain)
     return Section(
         f"Along {along}{''.join(f', by {by}' for by in groups)}",
-        f"{shares.caption} Shares in percent, each on its own scale.{few}",
+        f"{shares.caption} Shares in percent, each on its own scale.{points}{few}",
         figures=[joined(legend, panels(drawn))], shown=0,
     )  # fmt: skip
 

@@ -41,6 +41,8 @@ class Line:
         Lower and upper ends; the widest first.
     points : pair of arrays, optional
         Where, and what was observed.
+    spread : pair of arrays, optional
+        Lower and upper ends of intervals of the points.
     truth : array, ``(n,)``, optional
         Where it is known: dotted.
     rug : array, optional
@@ -53,6 +55,7 @@ class Line:
     mean: FloatArray
     bands: Sequence[tuple[FloatArray, FloatArray]] = ()
     points: tuple[FloatArray, FloatArray] | None = None
+    spread: tuple[FloatArray, FloatArray] | None = None
     truth: FloatArray | None = None
     rug: FloatArray | None = None
 
@@ -62,6 +65,7 @@ class Line:
         drawn = [self.mean, *(end for band in self.bands for end in band)]
         drawn += [] if self.truth is None else [self.truth]
         drawn += [] if self.points is None else [self.points[1]]
+        drawn += [] if self.spread is None else list(self.spread)
         return (values[np.isfinite(values)] for values in drawn)
 
 
@@ -204,6 +208,8 @@ class Lines(Figure):
                 axes.plot(line.x, line.truth, ":", color=colour, linewidth=1.2)
             if line.points is not None:
                 axes.plot(*line.points, ".", color=colour, markersize=4, alpha=0.7)
+            if line.points is not None and line.spread is not None:
+                axes.vlines(line.points[0], *line.spread, color=colour, linewidth=0.8)
             if line.rug is not None:
                 level += 1
                 axes.plot(
@@ -276,6 +282,10 @@ def _line_parts(line: Line, at: Place) -> list[Markup]:
     if line.points is not None:
         for x, y in zip(*at(*line.points), strict=True):
             parts.append(tag("circle", class_="dot", cx=float(x), cy=float(y), r=1.8))
+    if line.points is not None and line.spread is not None:
+        ends = (at(line.points[0], end) for end in line.spread)
+        for (x, low), (_, high) in zip(*(np.transpose(end) for end in ends), strict=True):
+            parts.append(tag("path", class_="rug", d=f"M{x:.1f} {low:.1f}V{high:.1f}"))
     return parts
 
 

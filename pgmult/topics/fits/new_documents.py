@@ -68,6 +68,7 @@ from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
 from pgmult.topics.draws import (
     as_draws,
+    as_unmerged,
     of_chain,
     prior_at,
     regression_variables,
@@ -205,7 +206,7 @@ def _prior_of(
     run: Posterior, corpus: Any, chain: int
 ) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
     """The link, and a chain's draws of what the documents' prior depends on."""
-    draws = as_draws(run)
+    draws = as_unmerged(run)
     if isinstance(draws.model, NormalTopics):
         names = ["mu", "Sigma"]
         return draws.link, _at_words(run, chain, names)
@@ -405,7 +406,7 @@ def predict(
     probability = as_probability(probability, "probability")
     new_levels = as_flag(new_levels, "new_levels")
     seed = as_seed(random_seed)
-    as_draws(run, "topics")
+    as_draws(as_unmerged(run), "topics")
     num_words = int(run["topics"].shape[-1])
     new, words, tokens = align_words(corpus, run.coords.get("word"), num_words)
     names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()

@@ -31,7 +31,7 @@ from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import as_draws, of_chain, share_of_draws, spread
+from pgmult.topics.draws import as_unmerged, of_chain, share_of_draws, spread
 from pgmult.topics.fits.new_documents import align_words
 from pgmult.topics.models.structural import StructuralTopics, StructuralTopicsState
 from pgmult.topics.starts.searches import Searched
@@ -85,7 +85,7 @@ def refit(
     Costs what as many sweeps of `StructuralTopics` do. The topics are not updated by the new
     documents, and so this is no posterior of both corpora together ("cut" inference).
     """
-    as_draws(run)
+    as_unmerged(run)
     new = as_kind(
         corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
     )

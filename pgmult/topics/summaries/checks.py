@@ -1,7 +1,7 @@
 """Posterior predictive checks of topic models: dispersion, and dependence of words within topics.
 
 For every posterior draw the data are compared with data simulated from that draw, a replicate
-(Gelman, Meng and Stern 1996). There are three checks:
+(Gelman, Meng and Stern 1996). There are three checks, with covariates four:
 
 * *dispersion*: are counts more variable than multinomial counts? With q_dv =
   sum_k theta_dk phi_kv, x_dv the counts and m_d their sum, D = sum_dv (x_dv - m_d q_dv)**2 / (m_d
@@ -14,6 +14,11 @@ For every posterior draw the data are compared with data simulated from that dra
   topics is their average, weighted by N(k);
 * *words by group*: the same with groups of documents in place of documents. If words of a topic
   depend on the group, content covariates can model this.
+
+* *topics along a number*: does prevalence follow the formula? Documents are grouped along each
+  number that it depends on. The squared distances of the groups' average proportions to those that
+  the regression expects, each weighted by the group's size, are compared with those of documents
+  whose psi is drawn from the regression.
 
 The replicates of the second and third check draw words from phi given each token's z. If the model
 is true, the p-value of one draw is uniform. The average over draws is nearer to 0.5 (Meng 1994), so
@@ -37,12 +42,21 @@ from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, Versions
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import as_draws, data_of_run, each_draw
+from pgmult.topics.draws import (
+    as_draws,
+    as_unmerged,
+    data_of_run,
+    each_draw,
+    prior_at,
+    regression_variables,
+)
+from pgmult.topics.summaries.documents import in_bins
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain
 
 _BLOCK = 2**23  # numbers in memory at a time
 _PASSES = 32  # over fewer of them, which stay in a processor's memory
+_EXPECTING = 10  # draws of psi that expected shares of documents are averages of
 _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 _DISPERSION = "dispersion"
 _ADVICE = {
@@ -93,8 +107,8 @@ def check(
         Dispersion; and words by document and by group, of all topics and of each. Costs O(draws
         (entries + documents * words) num_topics).
     """
-    corpus = data_of_run(run, data, Corpus)
-    labels = _groups_of(corpus, groups)
+    corpus = data_of_run(as_unmerged(run), data, Corpus)
+    labels, numbers = _groups_of(corpus, groups), _numbers_of(run, corpus)
     rng = np.random.default_rng(as_seed(random_seed))
     source = "theta" if "theta" in as_draws(run) else "psi"
     words = "group_topics" if "group_topics" in run else "topics"
@@ -116,24 +130,39 @@ def check(
         advice[f"words by {group}"] = (text, "")
     rows = [f"words by {of}{topic}" for of in factors for topic in ("", *(f", {n}" for n in names))]
     advice = {row: advice.get(row, ("", "")) for row in (_DISPERSION, *rows)}
+    for name in numbers:
+        advice[f"topics along {name}"] = (
+            f"Shares of topics along {name} go another way than the formula lets them: look at"
+            f' .shares("{name}"), and take s({name}), or C({name}) of few values.',
+            "",
+        )
 
-    def statistics(dispersion: float, tokens: _Tokens, shape: tuple[int, ...]) -> dict[str, float]:
+    def statistics(
+        dispersion: float, tokens: _Tokens, shape: tuple[int, ...], along: Sequence[float]
+    ) -> dict[str, float]:
         information = [_information(tokens, factor, shape) for factor in factors.values()]
-        return dict(zip(advice, [dispersion, *np.concatenate(information).tolist()], strict=True))
+        values = [dispersion, *np.concatenate(information).tolist(), *along]
+        return dict(zip(advice, values, strict=True))
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
+        needed = [source, words, *(regression_variables(run, corpus) if numbers else [])]
         draws = zip(
-            each_draw(run, source, chain, max_draws, [words]),
-            each_draw(run, words, chain, max_draws, [source]),
-            strict=True,
+            *(each_draw(run, name, chain, max_draws, needed) for name in needed), strict=True
         )
-        for proportions, phi in draws:
+        for proportions, phi, *of_mean in draws:
             theta = proportions if source == "theta" else run.link.probs(proportions)
             phi = phi[None] if phi.ndim == 2 else phi.swapaxes(0, 1) if is_timed else phi
             observed, made = _dispersion(rng, corpus, theta, phi, codes)
             tokens = _allocated(rng, corpus, theta, phi, codes)
             again, shape = _drawn_again(rng, tokens, phi, codes), phi.shape[1:]
-            yield statistics(observed, tokens, shape), statistics(made, again, shape)
+            of_data, of_made = np.zeros((2, 0))
+            if numbers:
+                prior = dict(zip(needed[2:], of_mean, strict=True))
+                of_data, of_made = _along(rng, run, corpus, theta, prior, numbers)
+            yield (
+                statistics(observed, tokens, shape, of_data.tolist()),
+                statistics(made, again, shape, of_made.tolist()),
+            )
 
     return PredictiveChecks.of(compared(), advice)
 
@@ -161,6 +190,52 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
         if codes[name].max() == 0:
             raise ValueError(f"groups must differ, got the one label {labels[0]!r} of {name!r}")
     return codes
+
+
+def _numbers_of(run: Posterior, corpus: Corpus) -> dict[str, IntArray]:
+    """Groups of documents along each number that prevalence depends on."""
+    if not isinstance(corpus, StructuredCorpus) or "coefficients" not in run:
+        return {}
+    columns = corpus.design.columns
+    return {
+        str(name): in_bins(columns.values[:, j])
+        for j, name in enumerate(columns.names)
+        if not columns.num_levels[j] and np.ptp(columns.values[:, j]) > 0.0
+    }
+
+
+def _along(
+    rng: np.random.Generator,
+    run: Posterior,
+    corpus: StructuredCorpus,
+    theta: FloatArray,
+    prior: Mapping[str, FloatArray],
+    numbers: Mapping[str, IntArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Distances of topics' averages along numbers to what the regression expects there.
+
+    Those of the documents, and of documents whose psi is drawn from the regression.
+    """
+    one = {name: draw[None] for name, draw in prior.items()}
+    means, which, covariances = prior_at(one, 0, corpus.design)
+    roots = np.linalg.cholesky(covariances)[which]
+
+    def drawn() -> FloatArray:
+        noise = rng.standard_normal(means.shape)
+        return np.asarray(run.link.probs(means + np.einsum("dij,dj->di", roots, noise)))
+
+    made, several = drawn(), [drawn() for _ in range(_EXPECTING)]
+    expected = np.mean(several, axis=0)
+    scale = np.maximum(np.var(several, axis=(0, 1)), 1e-12)
+    distances = []
+    for codes in numbers.values():
+        sizes = np.bincount(codes)
+        members = np.equal.outer(np.arange(len(sizes)), codes) / np.sqrt(sizes)[:, None]
+        distances.append(
+            [float(np.sum((members @ (of - expected)) ** 2 / scale)) for of in (theta, made)]
+        )
+    of_data, of_made = np.transpose(distances)
+    return of_data, of_made
 
 
 class _Tokens(NamedTuple):

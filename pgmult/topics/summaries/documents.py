@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_probability
@@ -22,17 +23,22 @@ from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus, StructuredCorpus
+from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.draws import as_draws, mean_of, names_along, quantile
-from pgmult.topics.summaries.effects import TopicShares, topic_names
+from pgmult.topics.summaries.effects import (
+    TopicShares,
+    columns_of,
+    document_weights,
+    topic_names,
+)
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
 _HELD = 10**7  # numbers that an answer holds of its draws; of more documents it holds fewer draws
 _MOST_VALUES = 100  # of a column that shares are averaged by
+_BINS = 8  # of a number that averages are beside a curve of
 _DRAWN = 20  # documents in a figure
 _IDENTIFYING, _SHORT = 3, 24  # columns that identify a document, and characters of their cells
 
@@ -196,6 +202,7 @@ def shares(
     run: Posterior,
     by: str,
     *,
+    weight: str | None = None,
     chain: int | None = None,
     max_draws: int = 400,
     probability: float = 0.9,
@@ -211,6 +218,8 @@ def shares(
         A run with ``theta`` or ``psi``, of documents with columns.
     by : str
         Column of the documents, such as a year or a party.
+    weight : str, optional
+        Column that says how much each document counts, such as how many it stands for.
     chain : int, optional
         One chain alone; by default chains are aligned, and each topic's draws are those of the
         chains that found it.
@@ -229,12 +238,8 @@ def shares(
     ValueError
         If there is no such column, or it has more than a hundred values.
     """
-    data, columns = run.data, dict[str, Any]()
-    if isinstance(data, StructuredCorpus):
-        columns |= table_of(data.design)
-    if data.table is not None:
-        columns |= data.table.columns
-    cells = np.asarray(chosen_columns(columns, [by], "the corpus", "by")[by])
+    data = run.data
+    cells = np.asarray(chosen_columns(columns_of(data), [by], "the corpus", "by")[by])
     labels = cells if cells.dtype.kind in "biufM" else np.array([str(cell) for cell in cells])
     values, codes = np.unique(labels, return_inverse=True)
     if len(values) > _MOST_VALUES:
@@ -243,8 +248,8 @@ def shares(
             " (round it, to decades or ten groups of equal size)"
         )
     chains = aligned_chains(run, chain, source_of(run))
-    member = np.equal.outer(np.arange(len(values)), codes) / np.bincount(codes)[:, None]
-    draws = np.stack([member @ theta for theta in each_theta(run, None, chains, max_draws)])
+    weights = None if weight is None else document_weights(data, weight)
+    draws = averages(run, codes, chains, max_draws, weights)
     names = topic_names(run, chain)
     return TopicShares(
         draws, (by, "topic"),
@@ -252,6 +257,34 @@ def shares(
         caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
         probability=as_probability(probability, "probability"), num_chains=len(chains),
     )  # fmt: skip
+
+
+def averages(
+    run: Posterior,
+    codes: IntArray,
+    chains: list[AlignedChain],
+    max_draws: int,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Average shares of topics in groups of documents, ``(num_draws, group, topic)``."""
+    sizes = np.bincount(codes, weights)
+    if not (sizes > 0.0).all():
+        raise ValueError("weight must be positive for a document of each group, got only zeros")
+    members = sparse.csr_array(
+        (np.ones(len(codes)) if weights is None else weights, (codes, np.arange(len(codes)))),
+        shape=(len(sizes), len(codes)),
+    )
+    sums = [members @ theta for theta in each_theta(run, None, chains, max_draws)]
+    return np.stack(sums) / sizes[:, None]
+
+
+def in_bins(values: FloatArray) -> IntArray:
+    """Number the values of a column, or of many different ones eight groups of equal size."""
+    _, codes = np.unique(values, return_inverse=True)
+    if codes.max() < _BINS:
+        return codes
+    edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, _BINS + 1)[1:-1]))
+    return np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
 
 
 _FEWEST_CHARACTERS = 20

@@ -46,11 +46,13 @@ from pgmult.core.estimands import Estimand, are_numbers
 from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.labels import report_new_labels, value_texts
 from pgmult.core.tabled import Column, Table, number
+from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.design import Design
+from pgmult.core.validate import as_nonnegative
+from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import StructuredCorpus
+from pgmult.topics.data.corpus import Corpus, StructuredCorpus
 from pgmult.topics.draws import (
     FEW_DRAWS,
     as_draws,
@@ -64,6 +66,7 @@ from pgmult.topics.draws import (
     share_of_draws,
     spread,
     telling,
+    united,
 )
 from pgmult.topics.summaries.matching import (
     aligned_chains,
@@ -85,8 +88,11 @@ def lay_out(
     scope: str,
     num_rows: int,
     rng: np.random.Generator,
+    weights: FloatArray | None = None,
 ) -> tuple[dict[str, list[Any]], Design, FloatArray, str]:
     """Settings as `effects` takes them, and at most about `num_rows` rows averaged at each.
+
+    Documents count by `weights`, ``(num_documents,)``, all alike by default.
 
     Returns
     -------
@@ -105,8 +111,9 @@ def lay_out(
     codes = [_levels_in(term, {*values, *held}, scope) for term in terms]
     level_columns = [levels for levels in codes if levels is not None]
     rows = np.column_stack([np.zeros(data.num_documents), columns.values[:, left], *level_columns])
-    _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
-    chosen, weights = _spread_rows(rng, counts, num_rows)
+    _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    sizes = np.bincount(places.ravel(), weights, minlength=len(first))
+    chosen, sizes = _spread_rows(rng, sizes, num_rows)
     documents = first[chosen]
     settings = list(product(*values.values()))
     size = len(settings) * len(documents)
@@ -133,7 +140,7 @@ def lay_out(
         for term, levels in zip(design.terms, codes, strict=True)
     )
     about = _sentence(data, held, [str(columns.names[j]) for j in left], codes, scope)
-    return values, replace(design, terms=placed), weights, about
+    return values, replace(design, terms=placed), sizes, about
 
 
 def _settings(
@@ -203,13 +210,13 @@ def _levels_in(term: Term, taken: set[str], scope: str) -> IntArray | None:
 
 
 def _spread_rows(
-    rng: np.random.Generator, counts: IntArray, count: int
+    rng: np.random.Generator, sizes: FloatArray, count: int
 ) -> tuple[IntArray, FloatArray]:
     """All rows and their weights; if they are more than `count`, so many of equal weight."""
     most = max(1, count)
-    if len(counts) <= most:
-        return np.arange(len(counts)), np.asarray(counts, dtype=np.float64)
-    ends = np.cumsum(counts)
+    if len(sizes) <= most:
+        return np.arange(len(sizes)), np.asarray(sizes, dtype=np.float64)
+    ends = np.cumsum(sizes)
     places = (np.arange(most) + rng.random()) * (ends[-1] / most)
     return np.searchsorted(ends, places, side="right"), np.ones(most)
 
@@ -381,6 +388,7 @@ def effects(
     at: Mapping[str, Any] | None = None,
     by: str | None = None,
     scope: Literal["population", "documents"] = "population",
+    weight: str | None = None,
     data: StructuredCorpus | None = None,
     chain: int | None = None,
     num_simulated: int = 1000,
@@ -413,6 +421,9 @@ def effects(
     scope : {"population", "documents"}
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
+    weight : str, optional
+        Column of the documents that says how much each counts where other columns are averaged
+        over: how many documents, or readers, it stands for. Likelihoods are not weighted.
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
@@ -445,8 +456,9 @@ def effects(
     as_draws(run, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     values, design, weights, about = lay_out(
-        data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng
-    )
+        data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng,
+        weights=None if weight is None else document_weights(data, weight),
+    )  # fmt: skip
     sizes, num_rows = [len(of) for of in values.values()], len(weights)
     size = math.prod(sizes)
     chains = aligned_chains(run, chain, "coefficients")
@@ -472,7 +484,7 @@ def effects(
                     )
                 ]
             )
-            expected.append(one.place(shares))
+            expected.append(one.place(united(run, shares)))
     names_of_topics = topic_names(run, chain)
     numbers = range(len(names_of_topics))
     labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
@@ -523,6 +535,27 @@ def variance_shares(
         " chains.",
         probability=probability,
     )  # fmt: skip
+
+
+def columns_of(data: Corpus) -> dict[str, Any]:
+    """Return the columns of documents by name: those of their formula, and those of their table."""
+    columns = table_of(data.design) if isinstance(data, StructuredCorpus) else {}
+    return {**columns, **({} if data.table is None else data.table.columns)}
+
+
+def document_weights(data: Corpus, weight: str) -> FloatArray:
+    """Return how much each document counts, ``(num_documents,)``: a column of theirs.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or a weight is negative, or none positive.
+    """
+    column = chosen_columns(columns_of(data), [weight], "the corpus", "weight")[weight]
+    weights = as_nonnegative(column, f"column {weight!r}")
+    if not weights.any():
+        raise ValueError(f"column {weight!r} must have a positive weight, got only zeros")
+    return weights
 
 
 def structured_data(run: Posterior, data: Any = None) -> StructuredCorpus:
