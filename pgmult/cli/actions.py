@@ -451,13 +451,12 @@ def _demo(demo: Demo, options: Options) -> int:
     from pgmult.core.reports import run_in_words
 
     silence_reported_warnings()
-    posterior, report = run_demo(
-        demo.name, options, (lambda text: None) if options.json else partial(print, flush=True)
-    )
-    seconds = waited()
-    report = replace(report, facts={**report.facts, "run": run_in_words(posterior, seconds)})
     free = free_name(f"pgmult-demo-{demo.name}", ".html")
     page = free if options.out is None else options.out / PAGE
+    say = (lambda text: None) if options.json else partial(print, flush=True)
+    posterior, report = run_demo(demo.name, options, say, page)
+    seconds = waited()
+    report = replace(report, facts={**report.facts, "run": run_in_words(posterior, seconds)})
     if not options.json:
         print()
     print_report(options, report, page)

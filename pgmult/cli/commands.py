@@ -26,7 +26,7 @@ from pgmult.core._version import __version__
 
 
 def _add_topics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topics", **whole_number(2, 12, "Number of topics", metavar="K"))
+    parser.add_argument("--topics", **whole_number(2, 4, "Number of topics", metavar="K"))
 
 
 DEMOS = (
@@ -35,7 +35,7 @@ DEMOS = (
         "For other texts, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        "StructuralTopics", draws=60, tune=120, add=_add_topics,
+        "StructuralTopics", draws=5000, tune=500, add=_add_topics,
     ),
     Demo(
         "fields", "Six names of newborn girls over years and states",

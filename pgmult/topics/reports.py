@@ -295,7 +295,7 @@ class _TopicTable:
 
     @property
     def words_of_most(self) -> list[str]:
-        """Words that are among the most probable of most topics, in a sentence, if there are any."""
+        """Words that most topics have among their most probable ones, in a sentence, if any."""
         listed = Counter(word.word for words in self.words for word in words)
         least = max(3, math.ceil(_MOST_TOPICS * len(self.words)))
         common = [word for word, count in listed.most_common(_NAMED_WORDS) if count >= least]
@@ -529,9 +529,7 @@ def _of_covariates(
     few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
 
     def shares(name: str, by: str | None = None) -> TopicShares:
-        made = effects(
-            run, name, by=by, weight=weight, max_draws=_DRAWS, random_seed=random_seed
-        )
+        made = effects(run, name, by=by, weight=weight, max_draws=_DRAWS, random_seed=random_seed)
         return made.take(topics.order)
 
     for name, labels in few.items():
@@ -562,7 +560,11 @@ def _of_covariates(
     if data.content is not None and "group_topics" in run:
         groups = content(run)
         sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.order)))
-    if has_shares and MERGED not in run.attrs and data.num_documents * data.num_words <= _MOST_CELLS:
+    if (
+        has_shares
+        and MERGED not in run.attrs
+        and data.num_documents * data.num_words <= _MOST_CELLS
+    ):
         named: list[str] = [name for name in few if "group_topics" not in run]
         if data.content is not None:
             named = [*named, data.content.name]

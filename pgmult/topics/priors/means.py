@@ -11,7 +11,7 @@ words, its link and such a part.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,19 @@ from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
 from pgmult.topics.data.corpus import Corpus, corpus_from
 
+Documents = TypeVar("Documents", bound=Corpus)
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
+
+
+def with_two_words(corpus: Documents) -> Documents:
+    """Refuse documents of one word each: topics show in words that documents have together."""
+    if corpus.num_tokens and corpus.totals.max() < 2:
+        raise ValueError(
+            "data must have documents of two words or more: words that no document has together"
+            f" say nothing of topics, got {corpus!r} (join texts, or keep more words)"
+        )
+    return corpus
 
 
 class PsiMean(ABC):
@@ -89,13 +100,7 @@ class ConstantMean(PsiMean):
 
     def as_data(self, data: Any) -> Corpus:
         """A corpus; one in which no document has two words is refused."""
-        corpus = corpus_from(data, "data")
-        if corpus.num_tokens and corpus.totals.max() < 2:
-            raise ValueError(
-                "data must have documents of two words or more: words that no document has together"
-                f" tell nothing of topics, got {corpus!r} (join texts, or keep more words)"
-            )
-        return corpus
+        return with_two_words(corpus_from(data, "data"))
 
     def means(self, state: Any, data: Any) -> FloatArray:
         """Mean of psi, ``(n,)``."""

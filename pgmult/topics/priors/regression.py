@@ -28,7 +28,7 @@ from pgmult.priors.mixed_regression import (
 from pgmult.sampling.blocks import Sums, Total, blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.priors.means import Fields, PsiMean
+from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
 
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
@@ -92,7 +92,7 @@ class RegressedMean(PsiMean):
                 " (make one with pgmult.topics.with_covariates)"
             )
         self.prior_of(data)
-        return data
+        return with_two_words(data)
 
     def coords(self, data: StructuredCorpus) -> dict[str, NDArray[Any]]:
         """Covariates and effects by name."""

@@ -30,7 +30,7 @@ from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.priors.means import Fields, PsiMean
+from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
 
 
 def mean_walk(
@@ -169,7 +169,7 @@ class WalkingMean(PsiMean):
                 f"dynamic topics need the documents' times, got {type(data).__name__}"
                 " (make the data with as_timed_corpus(counts, times))"
             )
-        return data
+        return with_two_words(data)
 
     def coords(self, data: TimedCorpus) -> dict[str, NDArray[Any]]:
         """Times."""

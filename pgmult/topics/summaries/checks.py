@@ -156,7 +156,7 @@ def check(
             tokens = _allocated(rng, corpus, theta, phi, codes)
             again, shape = _drawn_again(rng, tokens, phi, codes), phi.shape[1:]
             of_data, of_made = np.zeros((2, 0))
-            if numbers:
+            if numbers and isinstance(corpus, StructuredCorpus):
                 prior = dict(zip(needed[2:], of_mean, strict=True))
                 of_data, of_made = _along(rng, run, corpus, theta, prior, numbers)
             yield (

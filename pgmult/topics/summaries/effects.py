@@ -112,8 +112,9 @@ def lay_out(
     level_columns = [levels for levels in codes if levels is not None]
     rows = np.column_stack([np.zeros(data.num_documents), columns.values[:, left], *level_columns])
     _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    sizes = np.bincount(places.ravel(), weights, minlength=len(first))
-    chosen, sizes = _spread_rows(rng, sizes, num_rows)
+    counts = np.ones(len(rows)) if weights is None else weights
+    totals = np.bincount(places.ravel(), counts, minlength=len(first))
+    chosen, sizes = _spread_rows(rng, totals, num_rows)
     documents = first[chosen]
     settings = list(product(*values.values()))
     size = len(settings) * len(documents)

@@ -94,7 +94,9 @@ def merge(run: Posterior, groups: Mapping[str, Sequence[int]]) -> Posterior:
             dims[name] = tuple(_AXES.get(axis, axis) for axis in run.dims[name][2:])
     axes = {axis for of in dims.values() for axis in of}
     labels = {axis: run.coords[axis] for axis in axes - {"topic", *_AXES.values()}}
-    keywords = [str(name) for k, name in enumerate(run.coords.get("keyword_topic", ())) if k in others]
+    keywords = [
+        str(name) for k, name in enumerate(run.coords.get("keyword_topic", ())) if k in others
+    ]
     labels["keyword_topic"] = np.array([*named, *keywords])
     return Posterior(
         draws, dims=dims, coords={"chain": run.coords["chain"], **labels},

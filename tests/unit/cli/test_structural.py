@@ -317,14 +317,14 @@ def test_the_demonstration(capsys, monkeypatch, tmp_path):
     from pgmult.cli import demos
     from pgmult.datasets import state_of_the_union
 
-    few = state_of_the_union()[::40]
+    few = state_of_the_union()[::13]
     monkeypatch.setattr(demos, "state_of_the_union", lambda: few)
     output = said(
         capsys, "demo", "--topics", 3, "--draws", 6, "--tune", 4,
         "--chains", 1, "--quiet", "--out", tmp_path / "run",
     )  # fmt: skip
     for piece in (
-        "74 pieces of 200 words",
+        "76 pieces of 200 words",
         "Party Republican - Democratic",
         "random terms",
         "Does it predict better than simple models?",
