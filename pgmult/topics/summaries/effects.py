@@ -113,7 +113,7 @@ def lay_out(
     rows = np.column_stack([np.zeros(data.num_documents), columns.values[:, left], *level_columns])
     _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     counts = np.ones(len(rows)) if weights is None else weights
-    totals = np.bincount(places.ravel(), counts, minlength=len(first))
+    totals = np.bincount(places.ravel(), counts, minlength=len(first)).astype(np.float64)
     chosen, sizes = _spread_rows(rng, totals, num_rows)
     documents = first[chosen]
     settings = list(product(*values.values()))
@@ -553,7 +553,10 @@ def document_weights(data: Corpus, weight: str) -> FloatArray:
         If there is no such column, or a weight is negative, or none positive.
     """
     column = chosen_columns(columns_of(data), [weight], "the corpus", "weight")[weight]
-    weights = as_nonnegative(column, f"column {weight!r}")
+    try:
+        weights = as_nonnegative(column, f"column {weight!r}")
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if not weights.any():
         raise ValueError(f"column {weight!r} must have a positive weight, got only zeros")
     return weights
