@@ -66,7 +66,7 @@ def test_words_of_merged_topics_are_averages_by_size(run, merged):
     expected /= (sizes[:, 1] + sizes[:, 3])[:, None]
     np.testing.assert_allclose(merged["topics"][chain][:, 0], expected, rtol=1e-6)
     np.testing.assert_allclose(merged["topics"].sum(axis=-1), 1.0, rtol=1e-6)
-    assert merged["group_topics"].shape[2:] == (2, 3, 50)
+    assert merged["group_topics"].shape[2:] == (2, 3, run.data.num_words)
 
 
 def test_a_merged_run_has_a_page_and_survives_its_file(merged, tmp_path):
