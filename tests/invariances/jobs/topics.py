@@ -98,7 +98,7 @@ PARTY = Job(
         ("order", "*"): "the run is the same to the bit, or that of effects and shares",
         ("besides", "*"): "the run is the same to the bit",
         ("units", "*"): "only covariates have units, and effects show what they do",
-        ("aggregation", "*"): "a weight counts in averages alone, and half a document is another one",
+        ("aggregation", "*"): "weights count in averages alone; half a document is another one",
         ("missing", "*"): "a text that is missing is a document without words",
         ("horizons", "*"): "nothing is asked over a horizon",
         ("brute_force", "*"): "means over draws as they are, no number derived from a coefficient",

@@ -497,7 +497,7 @@ SHARED = {
     "export": {"--out"},
 }  # fmt: skip
 OWN = {
-    "topics": {"content", "quotes", "pack", "refit", "search", "shares"},
+    "topics": {"content", "merge", "quotes", "pack", "refit", "search", "shares"},
     "fields": set(),
     "sequences": {"forecast", "states", "transitions"},
     "regression": {
