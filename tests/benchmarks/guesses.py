@@ -118,6 +118,89 @@ HELD_OUT = (
     ),
     Case("openintro:ask", "regression", "response", "does the question matter to the answer?"),
 )  # fmt: skip
+NEW = (
+    Case("vcd:BrokenMarriage", "regression", "broken", "whose marriage is broken?"),
+    Case("vcd:Suicide", "regression", "method|method2", "methods of suicide by age and sex"),
+    Case("datasets:Titanic", "regression", "Survived", "who survived?"),
+    Case("modeldata:attrition", "regression", "Attrition", "who leaves the firm?"),
+    Case("modeldata:stackoverflow", "regression", "Remote", "who works remotely?"),
+    Case("modeldata:hpc_data", "regression", "class", "how long does a job take?"),
+    Case("stevedata:TV16", "regression", "votetrump", "who voted for Trump?"),
+    Case("carData:Wells", "regression", "switch", "who switches to a safe well?"),
+    Case(
+        "carData:MplsStops", "regression|fields",
+        "problem|citationIssued|personSearch|vehicleSearch",
+        "why were people stopped, and what became of it, by race?",
+    ),
+    Case(
+        "dslabs:research_funding_rates", "regression",
+        "awards_total+applications_total|awards_men+applications_men"
+        "|awards_women+applications_women",
+        "which applications are awarded?",
+    ),
+    Case("lme4:InstEval", "regression", "y", "how are lectures rated?"),
+    Case(
+        "tidyr:relig_income", "regression|fields",
+        "<$10k+$10-20k+$20-30k+$30-40k+$40-50k+$50-75k+$75-100k+$100-150k+>150k",
+        "income by religion",
+    ),
+    Case("AER:ResumeNames", "regression", "call", "who is called back?"),
+    Case("MASS:Pima.tr", "regression", "type", "who has diabetes?"),
+    Case("MASS:Melanoma", "regression", "status", "who dies from melanoma?"),
+    Case("Ecdat:Train", "choice", "choice", "choice between two trips"),
+    Case("Ecdat:Kakadu", "regression", "answer", "would they pay for the park?"),
+    Case("mosaicData:HELPrct", "regression", "substance", "which substance is abused?"),
+    Case("geepack:ohio", "regression|sequences", "resp", "wheeze of children by year"),
+    Case("geepack:respdis", "sequences", "y1:y4", "respiratory status at four visits"),
+    Case("aod:antibio", "regression", "y+n", "which treatment cures?"),
+    Case("dragracer:rpdr_contep", "sequences|regression", "outcome", "placing in each episode"),
+    Case(
+        "ggplot2:midwest", "regression", "popwhite+popblack+popamerindian+popasian+popother",
+        "who lives in counties of the Midwest?",
+    ),
+    Case("vcdExtra:Mental", "regression", "mental", "mental health by status of parents"),
+    Case("vcd:Employment", "regression", "EmploymentStatus", "who has a new job?"),
+    Case("vcdExtra:WorkerSat", "regression", "Worker", "satisfaction of workers"),
+    Case("Stat2Data:YouthRisk", "regression", "ride.alc.driver", "riding with drivers who drank"),
+    Case("dslabs:sentiment_counts", "regression", "Android+iPhone", "words by device"),
+    Case("plm:Males", "sequences|regression", "union|occupation|industry", "who joins a union?"),
+    Case("DAAG:nassCDS", "regression", "dead|injSeverity", "who dies in a crash?"),
+)  # fmt: skip
+NEW_HELD_OUT = (
+    Case("vcd:PreSex", "regression", "MaritalStatus", "who is divorced?"),
+    Case("datasets:UCBAdmissions", "regression", "Admit", "who is admitted?"),
+    Case("datasets:HairEyeColor", "regression", "Hair|Eye", "hair and eyes of students"),
+    Case("modeldata:wa_churn", "regression", "churn", "which customers leave?"),
+    Case("modeldata:scat", "regression", "Species", "which animal left the scat?"),
+    Case("stevedata:anes_vote84", "regression", "vote", "who voted?"),
+    Case("carData:Cowles", "regression", "volunteer", "who volunteers?"),
+    Case("carData:Mroz", "regression", "lfp", "do married women work?"),
+    Case(
+        "dslabs:brexit_polls", "regression|fields", "remain+leave|remain+leave+undecided",
+        "remain or leave, by poll?",
+    ),
+    Case("HSAUR:GHQ", "regression", "cases+non.cases", "who is a psychiatric case?"),
+    Case("boot:nodal", "regression", "r", "are the lymph nodes involved?"),
+    Case("AER:SwissLabor", "regression", "participation", "do married women work?"),
+    Case("MASS:shuttle", "regression", "use", "should the autolander be used?"),
+    Case("MASS:snails", "regression", "Deaths+N|Deaths", "how many snails die?"),
+    Case("Ecdat:Yogurt", "choice", "choice", "choice of brand"),
+    Case("Ecdat:Fishing", "choice|regression", "mode", "choice of how to fish"),
+    Case("Ecdat:Mathlevel", "regression", "mathlevel", "level of calculus attained"),
+    Case("mosaicData:Whickham", "regression", "outcome", "who is alive after 20 years?"),
+    Case("geepack:koch", "regression|sequences", "y", "course of a score by treatment"),
+    Case("aod:orob2", "regression", "y+n", "which seeds germinate?"),
+    Case("bakeoff:results_raw", "sequences|regression", "result", "who stays, who leaves?"),
+    Case("dplyr:storms", "sequences|regression|fields", "status", "how do storms develop?"),
+    Case("vcdExtra:Caesar", "regression", "Infection", "infections after births by Caesarian"),
+    Case("vcd:Bundestag2005", "regression|fields", "Fraktion", "votes for parties by state"),
+    Case("vcdExtra:JobSat", "regression", "satisfaction", "satisfaction by income"),
+    Case("openintro:resume", "regression", "received_callback", "who is called back?"),
+    Case("ggplot2:presidential", "sequences", "party", "which party has the president?"),
+    Case("datasets:infert", "regression", "case", "infertility after abortions"),
+    Case("vcd:JobSatisfaction", "regression", "own", "satisfaction of workers"),
+    Case("vcd:Arthritis", "regression", "Improved", "who improves under treatment?"),
+)  # fmt: skip
 
 
 def written(table: str, folder: Path) -> Path:
@@ -143,8 +226,9 @@ def outcome_of(options: argparse.Namespace) -> str:
     if formula:
         outcome = parse(formula).outcome
         return "+".join(names_in(outcome)) if outcome is not None else ""
-    names = ("category", "symbol", "column")
-    return next(str(getattr(options, n)) for n in names if getattr(options, n, None))
+    names = ("category", "symbol", "column", "wide")
+    columns = next(getattr(options, n) for n in names if getattr(options, n, None))
+    return columns if isinstance(columns, str) else "+".join(columns)
 
 
 def answers(columns: str, case: Case) -> bool:
@@ -175,6 +259,7 @@ def tried(case: Case, folder: Path, *, fit: bool, shown: bool) -> dict[str, bool
     for title, commands in found.items():
         job = title.lower()
         for command in commands:
+            outcome = ""
             try:
                 words = pasted(command, folder)
                 outcome = outcome_of(built(job, words))
@@ -183,7 +268,8 @@ def tried(case: Case, folder: Path, *, fit: bool, shown: bool) -> dict[str, bool
             except Exception as error:
                 runs = False
                 problems.append(f"{type(error).__name__}: {error}")
-                outcome = outcome_of(cli._parser().parse_args(pasted(command, folder)))
+                with contextlib.suppress(ValueError):
+                    outcome = outcome_of(cli._parser().parse_args(pasted(command, folder)))
             outcomes += [outcome] if job in case.jobs.split("|") else []
     right = {
         "job": bool(jobs) and jobs[0] in case.jobs.split("|"),
@@ -208,17 +294,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--new", action="store_true", help="the 60 tables added last alone")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--fit", type=int, default=0, metavar="N", help="fit every N-th table")
     parser.add_argument("--totals", action="store_true", help="print totals alone")
     parser.add_argument("--commands", action="store_true", help="print the commands")
     options = parser.parse_args()
-    cases = (*TUNED, *HELD_OUT) if options.all else HELD_OUT if options.held_out else TUNED
+    halves = {False: (TUNED, NEW), True: (HELD_OUT, NEW_HELD_OUT)}
+    sets = [halves[one] for one in ((False, True) if options.all else (options.held_out,))]
+    cases = [case for half in sets for cases in half[options.new :] for case in cases]
     cases = [c for c in cases if not options.only or c.table in options.only]
     shown = "" if options.totals else "commands" if options.commands else "lines"
     with TemporaryDirectory() as name:
         os.chdir(name)
-        results = []
+        results = list[dict[str, bool | float]]()
         for i, case in enumerate(cases):
             fit = bool(options.fit) and i % options.fit == 0
             results.append(tried(case, Path(name), fit=fit, shown=shown))
