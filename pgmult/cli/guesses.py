@@ -4,11 +4,12 @@ A guess follows from the kinds of columns and their names (`pgmult.cli.kinds`). 
 the file reach a command between quotes alone.
 """
 
+import math
 import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import compress, pairwise, product
+from itertools import compress, count, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
 _ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
 _CHOICES = "choice chosen mode alt brand depvar"
 _MOST_CODES = 6  # labels that are whole numbers
-_TRIALS = "n size total totals trials games ntotal denominator"
+_TRIALS = "n size total totals trials games ntotal denominator applications attempts exposed tested"
+_TOTALS = f"{_TRIALS} all eligible registered electorate voters population pop ballots valid turnout"
+_BEGINS, _ENDS = "begin begins start from onset entry tstart", "end ends stop to until exit tstop"
+_PERIODS = "y year yr t time w wave m month d day v visit a age s state status p period round step x"
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
+_ITEMS = 3  # columns of one kind that make a row a sequence
+_MOST_ROWS = 300  # each of which may have a deviation
 _MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
 _FEWEST_STEPS = 10
 _WIDTH = 94  # of a command's lines
@@ -93,6 +100,7 @@ class Guesses:
 
     def __init__(self, path: Path, columns: Sequence[ColumnGuess], reading: list[Option]):
         self.path, self.reading = file_of(path), reading
+        self.every_column, self.folders = columns, set[str]()
         self.columns = [
             c for c in columns
             if c.can_be_named and 2 * c.missing < len(c.cells) and not c.is_row_number
@@ -117,6 +125,8 @@ class Guesses:
         jobs = [self._topics()]
         if choice := self._choice():
             jobs.append(choice)
+        elif sequences := self._spells() or self._careers():
+            jobs.append(sequences)
         else:
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
@@ -155,21 +165,23 @@ class Guesses:
         scores = {c: self._score(c) for c in self.columns if self._can_be_outcome(c)}
         ranked = sorted(scores, key=lambda c: -scores[c])
         close = [c for c in ranked if scores[c] >= scores[ranked[0]] - _CLOSE]
+        close = [c for i, c in enumerate(close) if not any(_are_of_one_kind(c, x) for x in close[:i])]
         named = [c for c in close if c.is_outcome == 2]
         return (close if len(named) < _MOST_GUESSES else named)[:_MOST_GUESSES]
 
     def _can_be_outcome(self, c: ColumnGuess) -> bool:
-        labels = c.is_category and len(c.counts) <= MOST_OUTCOMES
+        most = MOST_OUTCOMES + (MOST_OUTCOMES // 2 if c.is_outcome == 2 else 0)
+        labels = c.is_category and len(c.counts) <= most
         numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
         used = c in (self.time, self.count, self.people, *self.places) or c.cycle is not None
-        used = used or (c.is_called(PEOPLE) and c.is_outcome < 2)
+        used = used or (c.is_called(PEOPLE) and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
     def _score(self, c: ColumnGuess) -> float:
         others = [x for x in self.columns if x not in (self.count, self.people, self.time)]
         score = {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
         score += 1.5 * (c is others[0]) + 1.0 * (c is others[-1])
-        score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded
+        score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded + 1.5 * c.is_denied
         score -= 3.0 * c.is_trait + 3.0 * c.is_treatment
         if not c.is_category:
             score -= 0.5 if c.is_yes_or_no else 1.5
@@ -190,6 +202,7 @@ class Guesses:
             best < 2.0
             or (outcomes[0] in counted[1] and counted[0].startswith("p("))
             or counted[1] == self._shares()
+            or len(counted[1]) > 2
         )
         if counted is not None and of_counts:
             commands.append(self._regress(*counted))
@@ -197,7 +210,7 @@ class Guesses:
         for outcome in outcomes if best >= 0.0 or not commands else ():
             if of_counts and counted is not None and outcome in counted[1]:
                 continue
-            if (self.count is None or not commands) and len(commands) < _MOST_GUESSES:
+            if (self.count is None or not of_counts) and len(commands) < _MOST_GUESSES:
                 formula, terms = in_formula(outcome.name), self._terms(outcome)
                 if not terms:
                     continue
@@ -208,30 +221,35 @@ class Guesses:
                 names.append(shortened(outcome.name))
         if not commands:
             return None
-        why = f"What shares of '{names[0]}' depend on{limited}."
+        why = f"How the shares of '{names[0]}' depend on the other columns{limited}."
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
-            why += f" If it is {or_of} that you ask about, paste that command."
+            why += f" If you ask about {or_of}, paste the command of that column."
         return Guess("Regression", why, commands)
 
     def _regress(self, outcome: str, columns: Sequence[ColumnGuess]) -> str:
         """The command of a regression."""
         terms = dict([*self._terms(*columns).items()][:MOST_TERMS])
+        if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
+            rows = [c for c in self.columns if c.kind == "names, all different"]
+            terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
         weights = [self.count] if self.count and self.count not in columns else []
         options: list[Option] = [("--weight", [column.name]) for column in weights]
         if len(columns) == 1 and (ordered := in_order(columns[0])):
             options.append(("--ordered", ordered))
         used = [*columns, *terms.values(), *weights]
-        return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms)}")
+        return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms) or 1}")
 
     def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]] | None:
         """Columns of counts: successes and trials, or the categories that stand together."""
         counts = [c for c in self.columns if self._may_be_counts(c)]
-        for trials in (c for c in counts if c.is_called(_TRIALS)):
-            for c in counts:
-                pairs = zip(c.cells, trials.cells, strict=True)
-                if c is not trials and all(None in p or p[0] <= p[1] for p in pairs):
-                    return f"p({in_formula(c.name)}, {in_formula(trials.name)})", [c, trials]
+        trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called(_TRIALS)]
+        for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
+            pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
+            pairs.sort(key=lambda c: c.name[-_ALIKE:].lower() != total.name[-_ALIKE:].lower())
+            if pairs:
+                taken = pairs[0]
+                return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
         if shares := self._shares():
             return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
         runs: list[list[ColumnGuess]] = [[]]
@@ -240,12 +258,33 @@ class Guesses:
                 runs[-1].append(c)
             elif runs[-1]:
                 runs.append([])
-        longest = max(runs, key=len)
-        pair = len(longest) == 2 and not self.categories_of_many(longest)
+        longest = max((self._categories_of(run) for run in runs), key=len)
+        pair = len(longest) == 2 and not self._is_among_numbers(longest)
         if not (pair or 3 <= len(longest) <= MOST_OUTCOMES):
             return None
         named = ", ".join(in_formula(c.name) for c in longest)
         return f"c({named})", longest
+
+    def _categories_of(self, run: list[ColumnGuess]) -> list[ColumnGuess]:
+        """Columns of counts without their total, if they are counts of the same: most of a table.
+
+        Their names begin alike, or they add up to another column, or few others are there.
+        """
+        from pgmult.core.labels import begin_alike
+
+        if len(run) > 2:
+            run = [
+                c for c in run
+                if not c.is_called(_TOTALS) and not _is_sum(c, [x for x in run if x is not c])
+            ]  # fmt: skip
+        if 2 * sum(c.is_scale and min(c.counts) > 0 for c in run) > len(run):
+            return []
+        others = [c for c in self.columns if c not in (*run, self.time, *self.identifiers)]
+        numbers = [c for c in others if c.is_number and not c.is_called(_TOTALS)]
+        alike = len(run) > 2 and len(begin_alike([c.name for c in run])) >= _ALIKE
+        few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
+        few = few and not any(c.is_category and c.is_outcome for c in others)
+        return run if few or alike or any(_is_sum(c, run) for c in others) else []
 
     def _shares(self) -> list[ColumnGuess]:
         """Columns of percentages, or of shares, of a sample whose size is in the table."""
@@ -269,7 +308,7 @@ class Guesses:
                     together = together[:-1]
         return best
 
-    def categories_of_many(self, columns: Sequence[ColumnGuess]) -> bool:
+    def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
         return any(c.is_number and c not in columns and len(c.counts) > 25 for c in self.columns)
 
@@ -308,7 +347,9 @@ class Guesses:
                 bounds = f"lower_bound={first - 0.5:g}, upper_bound={last + 0.5:g}"
                 curves[f"cc({name}, df=4, {bounds})"] = c
             elif c.kind == "dates" or (
-                c.is_number and not (c in self.identifiers or c.is_different_in_each_row)
+                c.is_number
+                and c not in self.identifiers
+                and (c is self.time or not c.is_different_in_each_row)
             ):
                 curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
@@ -347,7 +388,14 @@ class Guesses:
         """The command that fits; rows with a gap in a column that is used are left out."""
         gaps: list[Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
         words = [family, "fit", self.path, *filter(None, [formula])]
-        return command_of(words, [*options, *self.reading, *gaps, ("--out", [f"run-{family}"])])
+        return command_of(words, [*options, *self.reading, *gaps, ("--out", [self._folder(family)])])
+
+    def _folder(self, family: str) -> str:
+        """A folder that no other command writes to, and that is not there."""
+        names = (f"run-{family}{f'-{i}' if i > 1 else ''}" for i in count(1))
+        name = next(n for n in names if n not in self.folders and not Path(n).exists())
+        self.folders.add(name)
+        return name
 
     def _topics(self) -> Guess | None:
         texts = [column for column in self.columns if column.kind == "texts"]
@@ -385,6 +433,8 @@ class Guesses:
             if not symbols:
                 return None
         symbol = self._likeliest(symbols)
+        if group is None and time.kind == "dates" and not _is_regular(time):
+            return None
         used = {"--symbol": symbol, "--sequence": group, "--time": time}
         columns = [column for column in used.values() if column is not None]
         options: list[Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
@@ -410,6 +460,75 @@ class Guesses:
             why = f"{why[:-1]}; with the other columns, what they do to its changes."
         return Guess("Sequences", why, commands)
 
+    def _spells(self) -> Guess | None:
+        """Rows with the first and the last time of a state."""
+        symbols = [c for c in self.columns if c.is_category and len(c.counts) <= _MOST_SYMBOLS]
+        whose = [c for c in self.every_column if c in self.identifiers or c.is_called(PEOPLE)]
+        named = (
+            [c for c in self.columns if c.is_called(words) and c.kind in ("dates", "whole numbers")]
+            for words in (_BEGINS, _ENDS)
+        )
+        for begin, end in product(*named):
+            states = [c for c in symbols if c not in whose or c.is_outcome == 2]
+            if begin.kind != end.kind or not states or not _is_at_most(begin, end):
+                continue
+            for group in (*whose, None):
+                varies = [c for c in states if group is None or not c.follows_from(group)]
+                if group not in (begin, end) and varies and _follow_each_other(begin, end, group):
+                    return self._of_spells(self._likeliest(varies), group, begin, end)
+        return None
+
+    def _of_spells(
+        self, symbol: ColumnGuess, group: ColumnGuess | None, begin: ColumnGuess, end: ColumnGuess
+    ) -> Guess | None:
+        every = _step_of_spells(begin, end)
+        used = {"--symbol": symbol, "--sequence": group, "--begin": begin, "--end": end}
+        columns = [c for c in used.values() if c is not None]
+        options: list[Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
+        options += [("--every", [every])] if every else []
+        of_each = f" of each '{shortened(group.name)}'" if group else ""
+        why = f"Each row is a spell{of_each} in a state, '{shortened(symbol.name)}', from"
+        why += f" '{shortened(begin.name)}' to '{shortened(end.name)}': how long states last, and"
+        why += " which state follows."
+        fit = self._fit("sequences", columns, [*options, ("--model", ["markov"])])
+        return Guess("Sequences", why, [fit])
+
+    def _careers(self) -> Guess | None:
+        """Rows that are sequences, with a column of labels for each time."""
+        runs: list[list[ColumnGuess]] = [[]]
+        for c in self.every_column:
+            if not (c.can_be_named and _is_state(c)):
+                runs.append([])
+            elif runs[-1] and _follows_in_time(runs[-1][-1].name, c.name) and _share(runs[-1], c):
+                runs[-1].append(c)
+            else:
+                runs.append([c])
+        longest = max(runs, key=len)
+        if len(longest) < _ITEMS or len({x for c in longest for x in c.counts}) > _MOST_SYMBOLS:
+            return None
+        first, last = longest[0].name, longest[-1].name
+        wide = ",".join(c.name for c in longest) if ":" in first + last else f"{first}:{last}"
+        whose = [
+            c for c in self.every_column
+            if c not in longest and len(c.counts) == self.num_rows and c.can_be_named
+            and (c.is_called(PEOPLE + " name") or c.name.lower().startswith("id"))
+        ]  # fmt: skip
+        options: list[Option] = [("--wide", [wide])]
+        options += [("--sequence", [c.name]) for c in whose[:1]]
+        why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
+        why += " how long states last, and which state follows."
+        commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
+        terms = [
+            in_formula(c.name) for c in self.columns
+            if c not in longest and (c.is_category or c.is_yes_or_no) and not c.missing
+            and 2 <= len(c.counts) <= FEW and in_formula(c.name)
+        ]  # fmt: skip
+        if terms:
+            options += [("--inputs", [f"~ {' + '.join(terms[:FEW])}"])]
+            commands.append(self._fit("sequences", [], [*options, ("--model", ["markov"])]))
+            why = f"{why[:-1]}; the second command compares people by the other columns."
+        return Guess("Sequences", why, commands)
+
     def _likeliest(self, candidates: Sequence[ColumnGuess]) -> ColumnGuess:
         """The column that is most probably what is observed."""
         return max(candidates, key=self._score)
@@ -420,7 +539,8 @@ class Guesses:
             can_be = column.kind in ("labels", "whole numbers") and column not in (time, symbol)
             if can_be and column.counts.total() >= 3 * len(column.counts):
                 pairs = set(zip(column.cells, time.cells, strict=True))
-                if len(pairs) >= 0.95 * len(time.cells):
+                triples = set(zip(column.cells, time.cells, symbol.cells, strict=True))
+                if len(pairs) == len(triples) and len(pairs) >= 0.95 * len(time.cells):
                     return column
         return None
 
@@ -429,6 +549,15 @@ class Guesses:
         where += [] if self.places else self._coordinates()
         if not any(len(c.counts) > FEW for c in where):
             return None
+        over = " and ".join(shortened(column.name) for column in where)
+        if self.counted is not None and len(self.counted[1]) > 2:
+            if self._shares():
+                return None  # the count is that of a sample
+            names = [c.name for c in self.counted[1]]
+            options: list[Option] = [("--inputs", [column.name for column in where])]
+            options += [("--places", ["us-states"])] if self.places else []
+            fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
+            return Guess("Fields", f"Shares of {len(names)} columns of counts over {over}.", [fit])
         others = [c for c in self.categories if c not in where and c is not self.people]
         if self.count is None:
             others = [c for c in others if not self._is_of_a_group(c)]
@@ -438,12 +567,11 @@ class Guesses:
         if self.count is None and len(where[0].cells) < 4 * len(inputs):
             return None  # about one label at each place and time
         category = self._likeliest(others)
-        options: list[Option] = [("--inputs", [column.name for column in where])]
+        options = [("--inputs", [column.name for column in where])]
         options += [("--places", ["us-states"])] if self.places else []
         options += [("--category", [category.name])]
         options += [("--count", [self.count.name])] if self.count else []
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
-        over = " and ".join(shortened(column.name) for column in where)
         labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
         used = [*where, category, *([self.count] if self.count else [])]
         return Guess(
@@ -648,6 +776,92 @@ def in_order(column: ColumnGuess) -> list[Any]:
         if labels.keys() <= places.keys():
             return [labels[one] for one in sorted(labels, key=places.__getitem__)]
     return []
+
+
+def _is_regular(time: ColumnGuess) -> bool:
+    """Whether half of successive dates are equally far apart, as steps of a series are."""
+    import numpy as np
+
+    apart = np.diff(np.sort(np.array([x for x in time.cells if x], dtype="datetime64[s]")))
+    _, often = np.unique(apart.astype(np.int64), return_counts=True)
+    return bool(2 * often.max(initial=0) >= len(apart))
+
+
+def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
+    """The step in which spells are read, as ``--every`` has it; empty for a number."""
+    import numpy as np
+
+    if begin.kind != "dates":
+        common = math.gcd(*(int(x) for c in (begin, end) for x in c.counts))
+        return str(common) if common > 1 else ""
+    days = {str(date)[5:10] for date in begin.counts}
+    if days <= {"01-01", ""}:
+        return "year"
+    both = [(a, b) for a, b in zip(begin.cells, end.cells, strict=True) if a and b]
+    first, last = np.array(both, dtype="datetime64[s]").T
+    length = float(np.median((last - first) / np.timedelta64(1, "D")))
+    if {day[3:] for day in days} <= {"01", ""} or length > 90:
+        return "month"
+    return "week" if length > 21 else "day" if length >= 1 else "hour"
+
+
+def _is_at_most(one: ColumnGuess, other: ColumnGuess) -> bool:
+    """Whether no cell is above that of another column."""
+    pairs = [p for p in zip(one.cells, other.cells, strict=True) if None not in p]
+    return 2 * len(pairs) > len(one.cells) and all(a <= b for a, b in pairs)
+
+
+def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
+    """Whether a column has the sum of others, but in 1 of 20 rows."""
+    if len(others) < 2 or not column.is_number:
+        return False
+    rows = [row for row in zip(column.cells, *(c.cells for c in others), strict=True)]
+    complete = [row for row in rows if None not in row]
+    return len(complete) > FEW and 20 * sum(a == sum(x) for a, *x in complete) >= 19 * len(complete)
+
+
+def _are_of_one_kind(one: ColumnGuess, other: ColumnGuess) -> bool:
+    """Whether two columns are answers to items of one battery: the same labels, a word shared."""
+    return one.counts.keys() == other.counts.keys() and not one.words.isdisjoint(other.words)
+
+
+def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess | None) -> bool:
+    """Whether no spell of a sequence begins before the one before it ends."""
+    rows = zip((group or begin).cells, begin.cells, end.cells, strict=True)
+    spells = sorted(
+        ("" if group is None else str(who), first, last)
+        for who, first, last in rows if None not in (who, first, last)
+    )  # fmt: skip
+    apart = all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(spells))
+    return apart and len(spells) > len({who for who, _, _ in spells})
+
+
+def _is_state(c: ColumnGuess) -> bool:
+    """Whether it holds labels, or a few whole numbers from 0 or 1 on, and nothing else."""
+    if c.kind == "whole numbers":
+        return 0 <= min(c.counts) and max(c.counts) <= 2 * _MOST_CODES
+    return c.kind == "labels" and len(c.counts) <= _MOST_SYMBOLS
+
+
+def _follows_in_time(name: str, after: str) -> bool:
+    """Whether two names are those of a time and of the next: y2000 and y2001, Dec.93 and Jan.94."""
+    first, second = (re.fullmatch(r"(.*?)[\W_]*(\d+)", one.lower()) for one in (name, after))
+    if not (first and second):
+        return False
+    months = _MONTHS.split()
+    if first[1][:3] in months and second[1][:3] in months:
+        return months.index(second[1][:3]) == (months.index(first[1][:3]) + 1) % 12
+    is_year = 1500 <= int(first[2]) <= 2200
+    named = not first[1] or is_year or first[1] in _PERIODS.split()
+    return named and first[1] == second[1] and int(first[2]) < int(second[2])
+
+
+def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:
+    """Whether a column has labels of those before it, and few others."""
+    labels = {x for c in columns for x in c.counts}
+    return columns[0].kind == other.kind and (
+        len(labels) < 2 or 2 * len(labels & other.counts.keys()) >= len(other.counts)
+    )
 
 
 def _are_shares(columns: Sequence[ColumnGuess]) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RANKS = "species genus family taxa taxon phylum kingdom"  # of one taxonomy
 TIMES = (
     "year years yr date day days month week time at hour minute quarter wave round step decade"
-    " season datetime timestamp period t visit occasion"
+    " season datetime timestamp period t visit occasion episode session"
 )
 PEOPLE = (
     "who id pid hid hhid idcode person people respondent subject customer consumer traveller"
@@ -34,7 +34,9 @@ _OUTCOMES = (
     " survive survived survival died dead alive admit admitted rating satisfaction sat attitude"
     " opinion decision result event improved released approved denied deny accepted granted passed"
     " default purchase intention success failure relapse recurrence cured stage depvar outcomes"
-    " bought smoker incidence"
+    " bought smoker incidence attrition churn churned quit left switch switched participation lfp"
+    " employed callback infection infected hospitalized readmitted rearrested convicted enrolled"
+    " graduated converted clicked call called fraud spam won deaths improvement"
 )
 _MAYBE_OUTCOMES = (
     "category state symbol activity behaviour behavior brand mode type species name party food job"
@@ -51,7 +53,7 @@ _TRAITS = (
 )
 _TRAIT_LABELS = (
     "male female m f man woman men women boy girl married single divorced widowed widow widower"
-    " unmarried white black hispanic asian caucasian urban rural english french"
+    " unmarried white black hispanic asian caucasian urban rural english french 1st 2nd 3rd"
 )
 _TREATMENTS = (
     "trt treat treated treatment arm drug placebo random randomized randomised dose assigned"
@@ -234,9 +236,8 @@ class ColumnGuess:
     @property
     def is_trait(self) -> bool:
         """Whether name or labels are those of traits of people and places."""
-        return (
-            self.is_called(_TRAITS) or self.is_called(PEOPLE) or self.has_labels_of(_TRAIT_LABELS)
-        )
+        of_people = self.is_called(PEOPLE) and not self.is_graded
+        return self.is_called(_TRAITS) or of_people or self.has_labels_of(_TRAIT_LABELS)
 
     @property
     def is_treatment(self) -> bool:
@@ -246,17 +247,27 @@ class ColumnGuess:
 
     @property
     def is_graded(self) -> bool:
-        """Whether labels have an order, such as low, medium, high."""
+        """Whether labels have an order, such as low, medium, high, or low and high."""
         labels = [str(label).lower() for label in self.counts]
         graded = [not set(re.split(r"[\s_]+", x)).isdisjoint(_GRADES.split()) for x in labels]
-        return len(labels) > 2 and sum(graded) >= 0.6 * len(labels)
+        several = len(labels) > 2 or set(labels) in ({"low", "high"}, {"bad", "good"})
+        return several and sum(graded) >= 0.6 * len(labels)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it has two labels, one of which denies the other: remote and not remote."""
+        if len(self.counts) != 2:
+            return False
+        first, second = sorted((str(x).lower() for x in self.counts), key=len)
+        return second in (f"not {first}", f"no {first}", f"non{first}", f"no{first}")
 
     @property
     def is_row_number(self) -> bool:
         """Whether it numbers the rows, as a step of time may, too."""
-        if self.kind != "whole numbers" or self.missing or len(self.cells) < _FEWEST_ROWS:
+        if self.kind != "whole numbers" or self.missing:
             return False
         in_order = any(self.cells == [*range(n, n + len(self.cells))] for n in (0, 1))
+        in_order = in_order and len(self.cells) >= _FEWEST_ROWS
         named = self.is_called(_ROW_NUMBERS) and len(self.counts) == len(self.cells)
         return (in_order or named) and not self.is_time
 
