@@ -31,9 +31,11 @@ _ALTERNATIVES = "alt alternative alternatives option brand mode plan product rou
 _CHOICES = "choice chosen mode alt brand depvar"
 _MOST_CODES = 6  # labels that are whole numbers
 _TRIALS = "n size total totals trials games ntotal denominator applications attempts exposed tested"
-_TOTALS = f"{_TRIALS} all eligible registered electorate voters population pop ballots valid turnout"
+_TOTALS = (
+    f"{_TRIALS} all eligible registered electorate voters population pop ballots valid turnout"
+)
 _BEGINS, _ENDS = "begin begins start from onset entry tstart", "end ends stop to until exit tstop"
-_PERIODS = "y year yr t time w wave m month d day v visit a age s state status p period round step x"
+_PERIODS = "y year yr t time w wave m month d day visit a age state status period round step"
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _ITEMS = 3  # columns of one kind that make a row a sequence
 _MOST_ROWS = 300  # each of which may have a deviation
@@ -165,7 +167,9 @@ class Guesses:
         scores = {c: self._score(c) for c in self.columns if self._can_be_outcome(c)}
         ranked = sorted(scores, key=lambda c: -scores[c])
         close = [c for c in ranked if scores[c] >= scores[ranked[0]] - _CLOSE]
-        close = [c for i, c in enumerate(close) if not any(_are_of_one_kind(c, x) for x in close[:i])]
+        close = [
+            c for i, c in enumerate(close) if not any(_are_of_one_kind(c, x) for x in close[:i])
+        ]
         named = [c for c in close if c.is_outcome == 2]
         return (close if len(named) < _MOST_GUESSES else named)[:_MOST_GUESSES]
 
@@ -196,11 +200,13 @@ class Guesses:
 
     def _regression(self) -> Guess | None:
         outcomes, counted = self.outcomes(), self.counted
-        best = self._score(outcomes[0]) if outcomes else -1.0
+        best, named = -1.0, 0
+        if outcomes:
+            best, named = self._score(outcomes[0]), outcomes[0].is_outcome
         commands, names, limited = [], [], ""
         of_counts = counted is not None and (
             best < 2.0
-            or (outcomes[0] in counted[1] and counted[0].startswith("p("))
+            or (counted[0].startswith("p(") and (outcomes[0] in counted[1] or named < 2))
             or counted[1] == self._shares()
             or len(counted[1]) > 2
         )
@@ -216,12 +222,12 @@ class Guesses:
                     continue
                 used = dict([*terms.items()][:MOST_TERMS])
                 if len(terms) > len(used) and not limited:
-                    limited = f", with {len(used)} of {len(terms)} columns"
+                    limited = f"{len(used)} of {len(terms)} "
                 commands.append(self._regress(formula, [outcome]))
                 names.append(shortened(outcome.name))
         if not commands:
             return None
-        why = f"How the shares of '{names[0]}' depend on the other columns{limited}."
+        why = f"How the shares of '{names[0]}' depend on {limited or 'the '}other columns."
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If you ask about {or_of}, paste the command of that column."
@@ -283,7 +289,9 @@ class Guesses:
         numbers = [c for c in others if c.is_number and not c.is_called(_TOTALS)]
         alike = len(run) > 2 and len(begin_alike([c.name for c in run])) >= _ALIKE
         few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
-        few = few and not any(c.is_category and c.is_outcome for c in others)
+        few = few and not any(
+            self._can_be_outcome(c) and c.is_outcome and not c.is_trait for c in others
+        )
         return run if few or alike or any(_is_sum(c, run) for c in others) else []
 
     def _shares(self) -> list[ColumnGuess]:
@@ -388,7 +396,9 @@ class Guesses:
         """The command that fits; rows with a gap in a column that is used are left out."""
         gaps: list[Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
         words = [family, "fit", self.path, *filter(None, [formula])]
-        return command_of(words, [*options, *self.reading, *gaps, ("--out", [self._folder(family)])])
+        return command_of(
+            words, [*options, *self.reading, *gaps, ("--out", [self._folder(family)])]
+        )
 
     def _folder(self, family: str) -> str:
         """A folder that no other command writes to, and that is not there."""
@@ -506,6 +516,13 @@ class Guesses:
         longest = max(runs, key=len)
         if len(longest) < _ITEMS or len({x for c in longest for x in c.counts}) > _MOST_SYMBOLS:
             return None
+        if any(c.is_outcome == 2 and c not in longest for c in self.columns):
+            return None
+        rows = [
+            [x for x in row if x is not None]
+            for row in zip(*(c.cells for c in longest), strict=True)
+        ]
+        repeats = any(a == b for row in rows for a, b in pairwise(row))
         first, last = longest[0].name, longest[-1].name
         wide = ",".join(c.name for c in longest) if ":" in first + last else f"{first}:{last}"
         whose = [
@@ -516,7 +533,7 @@ class Guesses:
         options: list[Option] = [("--wide", [wide])]
         options += [("--sequence", [c.name]) for c in whose[:1]]
         why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
-        why += " how long states last, and which state follows."
+        why += f"{' how long states last, and' if repeats else ''} which state follows."
         commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
         terms = [
             in_formula(c.name) for c in self.columns
@@ -815,7 +832,7 @@ def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
     """Whether a column has the sum of others, but in 1 of 20 rows."""
     if len(others) < 2 or not column.is_number:
         return False
-    rows = [row for row in zip(column.cells, *(c.cells for c in others), strict=True)]
+    rows = zip(column.cells, *(c.cells for c in others), strict=True)
     complete = [row for row in rows if None not in row]
     return len(complete) > FEW and 20 * sum(a == sum(x) for a, *x in complete) >= 19 * len(complete)
 
@@ -839,7 +856,7 @@ def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess 
 def _is_state(c: ColumnGuess) -> bool:
     """Whether it holds labels, or a few whole numbers from 0 or 1 on, and nothing else."""
     if c.kind == "whole numbers":
-        return 0 <= min(c.counts) and max(c.counts) <= 2 * _MOST_CODES
+        return min(c.counts) >= 0 and bool(max(c.counts) <= 2 * _MOST_CODES)
     return c.kind == "labels" and len(c.counts) <= _MOST_SYMBOLS
 
 
@@ -859,9 +876,8 @@ def _follows_in_time(name: str, after: str) -> bool:
 def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:
     """Whether a column has labels of those before it, and few others."""
     labels = {x for c in columns for x in c.counts}
-    return columns[0].kind == other.kind and (
-        len(labels) < 2 or 2 * len(labels & other.counts.keys()) >= len(other.counts)
-    )
+    common = len(labels) < 2 or 2 * len(labels & other.counts.keys()) >= len(other.counts)
+    return columns[0].kind == other.kind and common
 
 
 def _are_shares(columns: Sequence[ColumnGuess]) -> bool:
@@ -874,6 +890,8 @@ def _are_shares(columns: Sequence[ColumnGuess]) -> bool:
 
 def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
     """Whether a column says the outcome in other words: as its cause or its class it would be 1."""
+    if len(outcome.counts) < 2:  # trials, always as many
+        return False
     if column.is_number and len(column.counts) > FEW:
         ranges = column.ranges_by(outcome) if len(outcome.counts) <= MOST_OUTCOMES else []
         return len(ranges) > 1 and all(one[1] < other[0] for one, other in pairwise(ranges))

@@ -91,6 +91,7 @@ FEW = 4  # labels, or different numbers: more make a group, or a curve
 _MOST_CODES = 12  # different whole numbers that may stand for categories
 _EXCEPTIONS = 0.01  # share of what varies that need not follow from another column
 _MOST_POINTS = 11  # of a scale: so few different whole numbers are no people
+_LOWEST_POINT = 5  # from which on a scale may be used
 _CYCLES = {"month": (1, 12), "weekday": (1, 7), "dayofweek": (1, 7), "hour": (0, 23)}
 _SHORT, SHOWN = 30, 3  # characters of a name or a label, and labels shown
 
@@ -120,7 +121,7 @@ class ColumnGuess:
     @cached_property
     def words(self) -> set[str]:
         """Words of the name in lower case: ``econHousehold_2`` is econ and household."""
-        spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name)
+        spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name.replace("'", ""))
         return {word for word in re.split(r"[\W\d_]+", spaced.lower()) if word}
 
     def is_called(self, words: str) -> bool:
@@ -224,7 +225,9 @@ class ColumnGuess:
         if not self.is_number or not 3 <= len(self.counts) <= _MOST_POINTS or self.is_measure:
             return False
         first = min(self.counts)
-        return sorted(self.counts) == [first + i for i in range(len(self.counts))]
+        return first <= _LOWEST_POINT and sorted(self.counts) == [
+            first + i for i in range(len(self.counts))
+        ]
 
     @cached_property
     def is_outcome(self) -> int:

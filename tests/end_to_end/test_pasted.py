@@ -1,7 +1,5 @@
 """What ``pgmult FILE`` prints for tables that people know runs as it is printed, to a page."""
 
-import shutil
-
 import numpy as np
 import pytest
 from printed_commands import BASH, FEW, commands_in, pasted
@@ -105,13 +103,13 @@ def check_all(capsys, table, folder, rows=slice(None)):
     found = commands(capsys, table)
     header, *lines = (folder / table).read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / table).write_text(header + "".join(lines[rows]), encoding="utf-8")
-    for job, lines in found.items():
+    for lines in found.values():
         for command in lines:
-            shutil.rmtree(folder / f"run-{job.lower()}", ignore_errors=True)
             code = cli.main([*pasted(command, folder), *FEW])
             errors = capsys.readouterr().err
             assert (code, errors) == (0, ""), f"{command}\n{errors}"
-            assert (folder / f"run-{job.lower()}" / "report.html").exists()
+            out = command.split("--out ")[1].split()[0]
+            assert (folder / out / "report.html").exists()
     return list(found)
 
 

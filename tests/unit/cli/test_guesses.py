@@ -1,11 +1,16 @@
 """Guesses of ``pgmult FILE``: outcomes and terms of small tables like those that people have."""
 
+import csv
 import datetime
+import shlex
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pgmult
+from pgmult.cli import commands as cli
 from pgmult.cli.guesses import Guesses, in_order
 from pgmult.cli.kinds import ColumnGuess, columns_of
 
@@ -82,6 +87,44 @@ TABLES = {
          "species": [f"s{i % 8}" for i in range(N)], "plot_type": draw(0, ["open", "fenced"])},
         "cc(month, df=4, lower_bound=0.5, upper_bound=12.5)", "(1 | genus)",
     ),
+    "counts of parties without their total, a deviation for each row": (
+        {"town": [f"T{i}" for i in range(60)], "region": draw(0, [*"NSEW"], 60),
+         "eligible": [900 + 7 * i for i in range(60)], "left": [90 + 3 * i for i in range(60)],
+         "green": [40 + i for i in range(60)], "right": [120 + 2 * i for i in range(60)]},
+        "c(left, green, right) ~ region + (1 | town)", "c(eligible",
+    ),
+    "counts of categories by year": (
+        {"year": [1960 + i for i in range(40)], "oak": [20 + i % 9 for i in range(40)],
+         "beech": [30 + i % 7 for i in range(40)], "pine": [2 + i % 6 for i in range(40)]},
+        "--inputs year --wide oak beech pine", "birch ~",
+    ),
+    "counts alone": (
+        {"oak": [20 + i % 9 for i in range(40)], "beech": [30 + i % 7 for i in range(40)],
+         "pine": [12 + i % 6 for i in range(40)]},
+        "'c(oak, beech, pine) ~ 1'", "sequences",
+    ),
+    "trials that are always the same": (
+        {"species": draw(0, ["A", "B"]), "temp": draw(1, [10, 15, 20]),
+         "deaths": [i % 14 for i in range(N)], "n": [20] * N},
+        "p(deaths, n) ~ species", "c(",
+    ),
+    "answers of several questions are no counts": (
+        {"vote": draw(0, ["L", "R"]), "trust": draw(1, [*range(1, 7)]),
+         "pride": draw(2, [*range(1, 7)]), "prayer": draw(3, [*range(1, 7)])},
+        "vote ~", "c(trust",
+    ),
+    "a class of people is no outcome": (
+        {"class": draw(0, ["1st", "2nd", "3rd"]), "age": [i % 60 for i in range(N)],
+         "survived": draw(1, ["no", "yes"])},
+        "'survived ~ class + s(age)' --out run-regression", "'class ~ survived + age'",
+    ),
+    "items of a battery take one place": (
+        {"JobSatisfaction": draw(0, ["Low", "Medium", "High"]),
+         "HomeSatisfaction": draw(1, ["Low", "Medium", "High"]),
+         "TownSatisfaction": draw(2, ["Low", "Medium", "High"]),
+         "Attrition": draw(3, ["Yes", "No"])},
+        "'Attrition ~", "'TownSatisfaction ~",
+    ),
     "what gives the outcome away is left out": (
         {"status": draw(0, ["dead", "alive"]), "age": [i % 50 for i in range(N)],
          "died": [1 if s == "dead" else 0 for s in draw(0, ["dead", "alive"])]},
@@ -119,6 +162,92 @@ def test_several_outcomes_are_listed_where_names_do_not_decide(tmp_path):
 )
 def test_known_orders_of_labels(labels, wanted):
     assert in_order(ColumnGuess("answer", "labels", labels)) == wanted
+
+
+def careers(people=40, years=8):
+    """Careers that begin in school, change now and then, and do not leave the last state."""
+    rng = np.random.default_rng(3)
+    steps = rng.random((people, years)) < 0.3
+    return np.array(["school", "work", "retired"])[np.minimum(steps.cumsum(axis=1), 2)]
+
+
+def as_wide(states):
+    return {
+        "id": [10 * i + 7 for i in range(len(states))],
+        "sex": [*"fm"] * (len(states) // 2),
+        **{f"y{2000 + t}": column.tolist() for t, column in enumerate(states.T)},
+    }
+
+
+def as_spells(states, first="begin", last="end", date=False):
+    rows = []
+    for i, row in enumerate(states):
+        edges = [0, *(np.flatnonzero(row[1:] != row[:-1]) + 1), len(row)]
+        rows += [(10 * i + 7, a + 2000, b + 1999 + date, row[a]) for a, b in pairwise(edges)]
+    whose, begin, end, state = map(list, zip(*rows, strict=True))
+    if date:
+        begin, end = ([datetime.date(int(year), 1, 1) for year in x] for x in (begin, end))
+    return {"id": whose, first: begin, last: end, "state": state}
+
+
+def sequences_read(tmp_path, monkeypatch, columns):
+    """Observations of a step in order, as the first printed command reads them."""
+    monkeypatch.chdir(tmp_path)
+    with open("t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+    title, (command, *_) = next(iter(commands(Path(), columns).items()))
+    assert title == "Sequences"
+    options = cli._parser().parse_args(shlex.split(command)[1:])
+    data = cli.SEQUENCES.job(options).data
+    return data.alphabet[data.symbols].tolist(), data.offsets.tolist()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [as_wide, as_spells, lambda x: as_spells(x, "start", "stop"),
+     lambda x: as_spells(x, "from", "to", date=True)],
+    ids=["a column a year", "spells", "other names", "dates"],
+)  # fmt: skip
+def test_rows_that_are_sequences_or_spells_are_read_as_such(tmp_path, monkeypatch, table):
+    states = careers()
+    symbols, indptr = sequences_read(tmp_path, monkeypatch, table(states))
+    assert symbols == states.ravel().tolist()
+    assert indptr == [*range(0, states.size + 1, states.shape[1])]
+
+
+@pytest.mark.parametrize(
+    ("names", "wide"),
+    [
+        (["Nov.93", "Dec.93", "Jan.94"], "--wide Nov.93:Jan.94"),
+        (["y1", "y2", "y3"], "--wide y1:y3"),
+        (["V1", "V2", "V3"], ""),
+        (["q1", "q2", "q3"], ""),
+    ],
+)
+def test_columns_are_times_by_their_names(tmp_path, names, wide):
+    table = {"trt": draw(9, [0, 1]), **{x: draw(i, [1, 2, 3]) for i, x in enumerate(names)}}
+    every = commands(tmp_path, table)
+    assert (wide in every["Sequences"][0]) if wide else "Sequences" not in every
+
+
+def test_spells_that_overlap_are_none(tmp_path):
+    table = as_spells(careers())
+    table["end"] = [year + 3 for year in table["end"]]
+    assert "Sequences" not in commands(tmp_path, table)
+
+
+def test_each_command_has_a_folder_for_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run-regression").mkdir()
+    columns = {"age": draw(0, [*range(9)]), "hair": draw(1, [*"abc"]), "eye": draw(2, [*"def"])}
+    every = [one.split("--out ")[1] for one in commands(tmp_path, columns)["Regression"]]
+    assert every == ["run-regression-2", "run-regression-3"]
+
+
+def test_fractions_are_no_counts_without_a_sample_size():
+    table = {"x": [0, 1, 1], "a": [48.5, 50.2, 30.0], "b": [40.0, 45.0, 70.0]}
+    with pytest.raises(ValueError, match="non-negative integers, got 48"):
+        pgmult.read(table).rows("c(a, b) ~ x")
 
 
 def test_shares_of_a_sample_are_rounded_to_counts():
