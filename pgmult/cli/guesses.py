@@ -419,7 +419,7 @@ class Guesses:
         if terms:
             what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
             commands.append(self._fit("topics", terms.values(), what))
-        more = "; with the other columns, what they do to the topics" if terms else ""
+        more = "; the second command says how topics depend on other columns" if terms else ""
         return Guess(
             "Topics", f"What the texts of '{shortened(longest.name)}' are about{more}.", commands
         )
@@ -453,8 +453,10 @@ class Guesses:
             return None
         options += [("--every", [every])] if every else []
         of_each = f" of each '{shortened(group.name)}'" if group else ""
-        why = f"One of {len(symbol.counts)} labels of '{shortened(symbol.name)}' at each"
-        why += f" '{shortened(time.name)}'{of_each}: what comes next, and what the gaps were."
+        why = f"Each '{shortened(time.name)}'{of_each} has one of {len(symbol.counts)} labels of"
+        why += (
+            f" '{shortened(symbol.name)}': what comes next, and what missing steps probably were."
+        )
         commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
         inputs = {
             name: c for name, c in self._numbers(*columns).items()
@@ -467,7 +469,7 @@ class Guesses:
             options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
             commands.append(self._fit("sequences", [*columns, *inputs.values()], options))
-            why = f"{why[:-1]}; with the other columns, what they do to its changes."
+            why = f"{why[:-1]}; the second command says how changes depend on other columns."
         return Guess("Sequences", why, commands)
 
     def _spells(self) -> Guess | None:
@@ -663,7 +665,8 @@ class Guesses:
             if column.is_number
         )
         labels = names[0].counts if names else ()
-        why = f"What matters where one of several is taken in each '{shortened(occasion.name)}'."
+        why = "Each row is an alternative, and one is chosen in each"
+        why += f" '{shortened(occasion.name)}': what makes an alternative likely to be chosen."
         tastes = sum(
             len(c.counts) - 1 if c.is_category or name in coded else 1
             for name, c in of_rows.items()
@@ -741,8 +744,8 @@ class Guesses:
             formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
-            why = "What matters where one of several is taken in each row, with columns of each."
-            why += same
+            why = "Each row is a choice, and has columns for each alternative: what makes an"
+            why += " alternative likely to be chosen." + same
             fit = self._fit("choice", used, [("--wide", patterns)], formula)
             return Guess("Choice", why, [fit])
         return None

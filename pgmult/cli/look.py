@@ -59,10 +59,15 @@ def _look(options: argparse.Namespace) -> int:
     if kind != "FASTA":
         words, out = ["topics", "fit", file_of(path)], ("--out", ["run-topics"])
         jobs.append(
-            Guess("Topics", "Words of documents.", [command_of(words, [("--topics", [20]), out])])
+            Guess(
+                "Topics",
+                "Which topics the documents have.",
+                [command_of(words, [("--topics", [20]), out])],
+            )
         )
     if kind == "FASTA" or (kind == "text" and suffix_of(path) == ".txt"):
-        why = "A sequence of letters an entry." if kind == "FASTA" else "Words one after the other."
+        of_text = "Each line is a sequence of words."
+        why = "Each entry is a sequence of letters." if kind == "FASTA" else of_text
         what = [*(of_words if kind == "text" else []), ("--out", ["run-sequences"])]
         command = command_of(["sequences", "fit", file_of(path)], what)
         jobs.append(Guess("Sequences", why, [command]))
@@ -116,7 +121,7 @@ def _report(title: str, sections: "list[Section]", jobs: list[Guess]) -> "Report
     from pgmult.core.reports import Report
 
     verdict = (
-        "No job fits as it stands: see pgmult topics, fields, sequences, regression or choice"
+        "No job fits this table: see pgmult topics, fields, sequences, regression or choice"
         " --help for what each one takes."
     )
     if jobs:

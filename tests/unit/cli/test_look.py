@@ -238,7 +238,7 @@ class TestWhatIsSeen:
     def test_no_job(self, capsys, tmp_path):
         code, out, _ = look(capsys, written(tmp_path / "t.csv", [["x", "y"], [1.5, 2.5], [2.5, 3]]))
         assert code == 0
-        assert "No job fits as it stands" in out
+        assert "No job fits this table" in out
 
     def test_a_file_that_is_not_there_or_cannot_be_read(self, capsys, tmp_path):
         for name, said in (("no.csv", "no such file"), ("./no", "no such file")):
