@@ -618,7 +618,7 @@ class Guesses:
         from pgmult.core.tables import exact_array, truth_of
 
         people = [None, *(c for c in self.columns if c.is_called(PEOPLE))]
-        named = sorted(self.columns, key=lambda c: not c.is_called(_CHOICES))
+        named = sorted(self.columns, key=lambda c: not c.is_called("choice chosen taken depvar"))
         truths = [(c, truth_of(exact_array(c.cells))) for c in named if len(c.counts) == 2]
         taken = [(c, truth.tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}

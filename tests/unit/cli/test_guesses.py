@@ -272,7 +272,7 @@ def test_a_conjoint_is_a_choice_by_its_labels(tmp_path):
     assert "'chosen ~ colour + C(plan)'" in command  # five tastes, five choices a respondent
     assert "--occasion respondent task" in command
     left = [int(k == 0) for k in range(2)] * (N // 2)
-    (command,) = commands(tmp_path, {"left": left} | table)["Choice"]
+    (command,) = commands(tmp_path, {"brandA": left} | table)["Choice"]
     assert "'chosen ~ " in command  # and not the place of a profile, which is one of two, too
     del table["plan"]
     (command,) = commands(tmp_path, table)["Choice"]
