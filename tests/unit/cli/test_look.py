@@ -138,9 +138,8 @@ class TestWhatIsSeen:
 
     def test_choices_among_alternatives(self, capsys, tmp_path):
         (command,) = commands(capsys, trips(tmp_path))["Choice"]
-        formula = "'taken ~ way + price + hours + (way + price + hours | who)'"
-        assert formula in command
-        assert "--occasion trip" in command
+        assert "'taken ~ way + price + hours'" in command  # too few trips for tastes that differ
+        assert "--occasion who trip" in command
 
     def test_choices_numbered_by_person_with_names_of_alternatives(self, capsys, tmp_path):
         ways = ("bus", "car", "foot")
