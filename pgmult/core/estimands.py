@@ -46,6 +46,7 @@ from pgmult.core.tabled import Column, Table, number, probability_text, with_int
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
 
+_ROUNDING = 1e-12  # relative difference up to which draws are all equal
 _MOST_LINES = 6  # of a figure, unless some are asked for
 
 
@@ -135,12 +136,21 @@ class Estimand(LabelledDraws, Answer):
         return self._with(draws, axes, labels, caption)
 
     def table(self) -> Table:
-        """Labels, mean (or median), sd and interval of every entry, a row each."""
+        """Labels, mean (or median), sd and interval of every entry, a row each.
+
+        Intervals of what all draws agree on are printed as "fixed".
+        """
         form, (middle, centre) = number(3), self._centre
         values = (centre.ravel(), *(end.ravel() for end in self.interval()))
         mean, *ends = with_interval(
             middle, values, middle, self.probability, form, ("lower", "upper")
         )
+        low, high = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
+        is_fixed = (high - low <= _ROUNDING * abs(high)) & (len(self.draws) > 1)
+        shown = [
+            "fixed" if fixed else cell for fixed, cell in zip(is_fixed, ends[1].cells, strict=True)
+        ]
+        ends[1] = replace(ends[1], form=shown)
         labels = [
             Column(name, values, name, value_texts(list(values)))
             for name, values in self.cells().items()

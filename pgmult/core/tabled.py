@@ -209,7 +209,8 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -
     """Write columns as a CSV file, with empty cells for what is missing.
 
     Whole numbers are written out; others have six digits, or as many as distinguish the cells of a
-    column.
+    column that has no number with more than 15, as labels and places have and computed numbers have
+    not.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
     gets a leading apostrophe: programs for spreadsheets would evaluate it.
@@ -233,11 +234,11 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any] | NDArray[Any]])
 
 def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
     """Cells of a column."""
-    floats = {  # numbers that differ by rounding are one
-        float(f"{float(x):.13g}") for x in column if isinstance(x, float | np.floating) and x == x
-    }
+    numbers = [float(x) for x in column if isinstance(x, float | np.floating) and x == x]
+    floats = {float(f"{x:.13g}") for x in numbers}  # numbers that differ by rounding are one
+    is_label = all(float(f"{x:.15g}") == x for x in numbers)
     distinct = (n for n in range(6, 13) if len({f"{x:.{n}g}" for x in floats}) == len(floats))
-    digits = next(distinct, 13)
+    digits = next(distinct, 13) if is_label else 6
     return [_csv_cell(value, digits) for value in column]
 
 

@@ -216,7 +216,8 @@ class Transitions(Answer):
         names = [(str(v), n) for v in (self.values if self.group else [""]) for n in self.before]
         cells = [
             (*(pair if self.group else pair[1:]), *(
-                f"{m:.2f} [{a:.2f}, {b:.2f}]" for m, a, b in zip(*row, strict=True)
+                f"{m:.2f} [{a:.2f}, {b:.2f}]" if b - a > 1e-12 else f"{m:.2f}"
+                for m, a, b in zip(*row, strict=True)
             ))
             for pair, row in zip(names, zip(mean, low, high, strict=True), strict=True)
         ]  # fmt: skip

@@ -13,14 +13,18 @@ A step without an observation has a symbol that is summed out: transitions acros
 of the steps' matrices.
 
 Given the symbols of all steps the sticks of transitions are independent logistic regressions on the
-inputs: of n_tik transitions from i into step t that reach stick k, some take it. For each stick an
-approximation is found once, from the steps whose symbol and the one before are observed
-(`pgmult.latent.approximation`), and the moves of `pgmult.latent.moves` go around it. They leave the
-posterior as it is whatever the approximation. A sweep:
+inputs: of n_tik transitions from i into step t that reach stick k, some take it. Where an intercept
+of each individual is all that is pooled, these are integrated out
+(`pgmult.sequences.updates.intercepts`). Otherwise an approximation is found once for each stick,
+from the steps whose symbol and the one before are observed (`pgmult.latent.approximation`), and
+the moves of `pgmult.latent.moves` go around it. Either leaves the posterior as it is whatever it
+goes around. A sweep:
 
-1. missing symbols | transitions, observed ones     forward filter, backward sampling
+1. missing symbols before the last observation | transitions, observed ones
 2. first symbols | all of them                      Dirichlet
 3. weights and hyperparameters | all symbols        stick by stick
+
+Symbols after the last observation of a sequence need not be drawn: they sum to 1.
 
 >>> import numpy as np, pgmult
 >>> table = {"who": np.repeat(["a", "b", "c"], 8), "x": np.tile([0.0, 1.0], 12),
@@ -49,6 +53,7 @@ from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
+from pgmult.sequences.updates.intercepts import Intercepts
 from pgmult.variational.sites import LogisticSite
 
 _NOTHING = np.empty(0)
@@ -141,14 +146,37 @@ class _Stick(NamedTuple):
     ----------
     cells : int array
         Rows of inputs at which it can be reached.
-    family : Additive
-        Its predictor at these.
-    base : Approximation
+    moves : Approximated or Intercepts
     """
 
     cells: IntArray
+    moves: "Approximated | Intercepts"
+
+
+class Approximated(NamedTuple):
+    """Moves of a predictor around an approximation of the first data."""
+
     family: Additive
     base: Approximation
+
+    def start(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """A draw from the approximation."""
+        x = hyperparameters_near(rng, self.family, self.base.guess)
+        return x, self.family.at(x, self.base.absorbed).sample(rng)
+
+    def step(
+        self, rng: np.random.Generator, x: FloatArray, w: FloatArray, rows: LogisticSite
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights after a sweep."""
+        target = Target(self.family, rows, self.base)
+        point = Point.of(x, w, target)
+        is_far = self.base.spread > _NEAR
+        if is_far or rng.random() < _WOVEN_NEAR:
+            point = interweave(rng, point, target)
+        point = reflect(rng, point, target)
+        if is_far or rng.random() < _SWUNG_NEAR:
+            point = swing(rng, point, target, _KICKS if is_far else 1)
+        return point.x, point.w
 
 
 class TransitionSampler:
@@ -167,9 +195,14 @@ class TransitionSampler:
         self._symbols[np.diff(data.indptr) > 0] = data.symbols
         self._follows = np.ones(data.num_steps, dtype=np.bool_)
         self._follows[data.offsets[:-1]] = False
-        missing, which = self._symbols < 0, self._inputs.which
+        observed = np.append(0, np.cumsum(self._symbols >= 0))
+        self._is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
+        self._is_over &= self._symbols < 0
+        missing, which = (self._symbols < 0) & ~self._is_over, self._inputs.which
+        self._has_gaps = missing.any()
         beside = missing | np.append(False, missing[:-1])
-        is_open = np.bincount(which[beside & self._follows], minlength=len(self._inputs.share)) > 0
+        open_steps = beside & self._follows & ~self._is_over
+        is_open = np.bincount(which[open_steps], minlength=len(self._inputs.share)) > 0
         self._of_stick = self._approximations(is_open)
 
     def _approximations(self, is_open: BoolArray) -> list[_Stick]:
@@ -181,8 +214,12 @@ class TransitionSampler:
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
                 offset = family.offset[cells] + shift
                 predictor = Additive(family.terms, family.design[cells], offset)
-                base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
-                moving.append(_Stick(cells, predictor, base))
+                rows = LogisticSite(taken[cells, s], reached[cells, s])
+                if Intercepts.takes(predictor):
+                    moving.append(_Stick(cells, Intercepts(predictor, rows)))
+                else:
+                    base = approximate(predictor, rows)
+                    moving.append(_Stick(cells, Approximated(predictor, base)))
         return moving
 
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -199,30 +236,23 @@ class TransitionSampler:
         terms, M = self._inputs.parts[0], self.model.num_states
         x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
         with one_blas_thread():
-            for s, (_, family, base) in enumerate(self._of_stick):
-                x[s, terms.x] = hyperparameters_near(rng, family, base.guess)
-                w[s, terms.w] = family.at(x[s, terms.x], base.absorbed).sample(rng)
+            for s, stick in enumerate(self._of_stick):
+                x[s, terms.x], w[s, terms.w] = stick.moves.start(rng)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
 
     def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
         model, terms, symbols = self.model, self._inputs.parts[0], self._symbols
-        if (symbols < 0).any():
-            symbols = sample_paths(rng, model.chains(state, self.data))
-        first = np.bincount(symbols[self.data.offsets[:-1]], minlength=model.num_states)
-        initial = rng.dirichlet(model.initial_concentration + first)
+        if self._has_gaps:
+            paths = sample_paths(rng, model.chains(state, self.data))
+            symbols = np.where(self._is_over, -1, paths)
+        first = symbols[self.data.offsets[:-1]]
+        counts = np.bincount(first[first >= 0], minlength=model.num_states)
+        initial = rng.dirichlet(model.initial_concentration + counts)
         taken, reached = self._tried(symbols)
         w, x = state.weights.copy(), state.hyperparameters.copy()
         with one_blas_thread():
-            for s, (cells, family, base) in enumerate(self._of_stick):
+            for s, (cells, moves) in enumerate(self._of_stick):
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
-                target = Target(family, rows, base)
-                point = Point.of(x[s, terms.x], w[s, terms.w], target)
-                is_far = base.spread > _NEAR
-                if is_far or rng.random() < _WOVEN_NEAR:
-                    point = interweave(rng, point, target)
-                point = reflect(rng, point, target)
-                if is_far or rng.random() < _SWUNG_NEAR:
-                    point = swing(rng, point, target, _KICKS if is_far else 1)
-                x[s, terms.x], w[s, terms.w] = point.x, point.w
+                x[s, terms.x], w[s, terms.w] = moves.step(rng, x[s, terms.x], w[s, terms.w], rows)
         return model.state_at(initial, w, x, self.data)

@@ -7,6 +7,8 @@ import pgmult
 from pgmult.priors import HalfT
 from pgmult.sequences.models import mixed_markov
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+from pgmult.sequences.updates import intercepts
+from pgmult.sequences.updates.intercepts import Intercepts
 from pgmult.testing import check_geweke, check_model, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -29,7 +31,8 @@ TABLE = {
     "t": np.tile(np.arange(6), 3), "is": np.array(list("ABBABA") * 3),
 }  # fmt: skip
 WHOLE = pgmult.read(TABLE).sequences("is", sequence="who", time="t", inputs="~ x + (1 | who)")
-MISSING = [1, 2, 8, 17]
+MISSING = [1, 2, 8, 16, 17]
+SLOPES = pgmult.read(TABLE).sequences("is", sequence="who", time="t", inputs="~ (x || who)")
 GAPS = pgmult.read(
     TABLE | {"is": np.array([None if i in MISSING else s for i, s in enumerate(TABLE["is"])])}
 ).sequences("is", sequence="who", time="t", inputs="~ x + (1 | who)")
@@ -55,9 +58,13 @@ def check(model, data):
     check_geweke(model, data, statistics=STATISTICS, replicates=100, sweeps=2)
 
 
-@pytest.mark.parametrize("data", [WHOLE, GAPS], ids=["whole", "gaps"])
+@pytest.mark.parametrize("data", [WHOLE, GAPS, SLOPES], ids=["whole", "gaps", "slopes"])
 def test_markov_chains_with_inputs(data):
-    check_model(MODEL, data, replicates=100, sweeps=2)
+    BASES.clear()
+    has_slopes = "(x || who)" in data.design.formula
+    sds = {"(x || who)" if has_slopes else "(1 | who)": HalfT(6, 0.8)}
+    model = mutant(MixedMarkovChain(2, priors=sds), sampler=lambda self, d: OfOneBase(self, d))
+    check_model(model, data, replicates=100, sweeps=2)
 
 
 class OfAnotherStep(OfOneBase):
@@ -71,6 +78,24 @@ class OfAnotherStep(OfOneBase):
         return counts
 
 
+class Squeezed(Intercepts):
+    """Coefficients that move with the standard deviation as if that did not change volumes."""
+
+    def _log_density(self, at, rows):
+        whole = super()._log_density(at, rows)
+        return whole - (len(at) - 1) * np.log(intercepts._scales(at)[1])
+
+
+class WithoutJacobian(OfOneBase):
+    """Moves without the Jacobian of their coordinates."""
+
+    def _approximations(self, is_open):
+        sticks = super()._approximations(is_open)
+        for stick in sticks:
+            stick.moves.__class__ = Squeezed
+        return sticks
+
+
 class FirstSymbolsIgnored(OfOneBase):
     """First symbols as if none had been seen."""
 
@@ -82,4 +107,11 @@ class FirstSymbolsIgnored(OfOneBase):
 
 @pytest.mark.parametrize("broken", [OfAnotherStep, FirstSymbolsIgnored])
 def test_broken_samplers(broken):
+    BASES.clear()
     rejects(check, mutant(MODEL, sampler=lambda self, data: broken(self, data)), WHOLE)
+
+
+def test_coordinates_without_their_jacobian():
+    BASES.clear()
+    wide = MixedMarkovChain(2, priors={"(1 | who)": HalfT(6, 4.0)})
+    rejects(check, mutant(wide, sampler=lambda self, data: WithoutJacobian(self, data)), WHOLE)

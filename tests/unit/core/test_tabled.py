@@ -68,3 +68,9 @@ def test_numbers_that_differ_by_rounding_have_six_digits(tmp_path):
     """Standard deviations of two categories are the same number, computed twice."""
     path = write_csv(tmp_path / "x.csv", {"sd": [0.05615285088352566, 0.056152850883525694]})
     assert path.read_text().split() == ["sd", "0.0561529", "0.0561529"]
+
+
+def test_computed_numbers_have_six_digits_even_if_two_agree_in_these(tmp_path):
+    shares = np.array([0.123456712345678, 0.123456723456789, 1.0 / 3.0])
+    path = write_csv(tmp_path / "shares.csv", {"share": shares})
+    assert path.read_text().split() == ["share", "0.123457", "0.123457", "0.333333"]

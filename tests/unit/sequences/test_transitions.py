@@ -67,6 +67,14 @@ def test_what_nobody_leaves_is_reached_and_the_others_never():
     assert "ever" in ever.caption
 
 
+def test_what_is_ruled_out_or_certain_has_no_interval():
+    model = MarkovChain(1, allowed=np.array([[1, 1, 1], [1, 1, 1], [0, 0, 1]]))
+    moves = sampled(model, as_sequences(["WIWD", "WWID"], alphabet="WID")).transitions()
+    rows = [line.split() for line in str(moves.table()).splitlines() if line.startswith("D ")]
+    assert [row[-1] for row in rows] == ["fixed"] * 3
+    assert moves.section().rows[-1] == ("D", "0.00", "0.00", "1.00")
+
+
 def test_rare_transitions_are_made_in_the_end():
     """Chances are neither negative nor lost where probabilities differ by 130 orders."""
     p = 1e-130
