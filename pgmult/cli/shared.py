@@ -400,8 +400,11 @@ def predict_complete(
     """
     import numpy as np
 
+    from pgmult.core.tables import rows_in_words
+
     complete_rows, note = complete_for([], table, options, *columns)
-    answer = run.ask("predict", complete_rows, **arguments)
+    with rows_in_words(complete_rows):
+        answer = run.ask("predict", complete_rows, **arguments)
     if note:
         complain(note)
         if "row" in answer.axes:

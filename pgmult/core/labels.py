@@ -476,7 +476,17 @@ def value_texts(values: Sequence[Any]) -> list[str]:
 
 
 def as_looked_at(label: str) -> str:
-    """A label in lower case and with single blanks: labels that agree in this look the same."""
+    """A label in lower case, without accents and with single blanks.
+
+    Labels that agree in this look the same.
+
+    >>> as_looked_at("Côte  d'Ivoire")
+    "cote d'ivoire"
+    """
+    if not label.isascii():
+        label = "".join(
+            c for c in unicodedata.normalize("NFKD", label) if not unicodedata.combining(c)
+        )
     return " ".join(label.casefold().split())
 
 

@@ -32,7 +32,6 @@ from pgmult.core.labels import (
     find_labels,
     is_missing,
     labels_of,
-    numbered,
     order_of,
     total_of,
     warn_of_look_alikes,
@@ -128,7 +127,8 @@ def read_field(
         for not counted where the years beside it say that it would have been seen;
         all else for 0.
     order : {"frequency", "given"} or permutation of the categories
-        The order of the sticks, as in `as_field`. Categories stand in alphabetical order.
+        The order of the sticks, as in `as_field`. Categories stand in the order of `wide`, or
+        else of their names, numbers in them by value.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def read_field(
     if count is not None:
         number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
         _warn_of_repeats(columns)
-    labels, of_label = numbered(labels_of(of_category, category))
+    labels, of_label = _in_order(labels_of(of_category, category), wide)
     warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
     distinct = {key: column[first] for key, column in at.items()}
@@ -490,9 +490,22 @@ def axis_and_places(
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
     others = [values for name, values in arrays.items() if name != axis]
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
-    names, place = np.unique(np.array(labels or [""] * num_rows), return_inverse=True)
-    order = sorted(range(len(names)), key=lambda i: _natural(str(names[i])))
-    return axis, x, [str(names[i]) for i in order], np.argsort(order)[place.reshape(-1)]
+    places, place = _in_order(np.array(labels or [""] * num_rows))
+    return axis, x, places.tolist(), place
+
+
+def _in_order(
+    labels: NDArray[np.str_], listed: Sequence[str] = ()
+) -> tuple[NDArray[np.str_], IntArray]:
+    """The different labels, as they are listed or else 1, 2, 10, and each row's number."""
+    levels, codes = np.unique(labels, return_inverse=True)
+    texts = levels.tolist()
+    places = {name: i for i, name in enumerate(listed)}
+    order = np.array(
+        sorted(range(len(texts)), key=lambda i: (places.get(texts[i], 0), _natural(texts[i]))),
+        dtype=np.int64,
+    )
+    return levels[order], np.argsort(order)[codes.reshape(-1)]
 
 
 def _natural(label: str) -> tuple[Any, ...]:

@@ -36,8 +36,9 @@ from pgmult.formulas.language import Call, Formula, Name, Node, parse
 from pgmult.regression.data import AdditiveRows
 
 _ROUNDED = 1.005  # sum of shares each of which was rounded
-_MORE = 1.001  # sum of fractional weights by their number, from which on it is told
+_MORE = 1.001  # sum of fractional weights by their number, from which on a warning says so
 _LARGEST = 1e12
+_LARGEST_OFFSET = 30.0  # of a log: a factor of 1e13
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
 _SUMS = 6  # rows in which a category that is not called a total is not the sum by chance
 _MOST_REPEATED = 100_000  # rows of counts, one for each unit of a weight
@@ -134,6 +135,12 @@ def rows_of(
             ' family="negative_binomial" or "poisson" for counts of events, "categories" for labels'
         )
     design = make_design(columns, num_rows, parsed, every_term=True, maps=maps)
+    if is_events and design.offset is not None and np.abs(design.offset).max() > _LARGEST_OFFSET:
+        worst = float(design.offset[np.abs(design.offset).argmax()])
+        parsed.refuse(
+            f"an offset is added to the log of the mean, where {worst:g} is a factor"
+            f" exp({worst:g}); the offset of a time or a population is written offset(log(x))"
+        )
     if is_events:
         if ordered is not None:
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")

@@ -4,7 +4,8 @@ Without groups and curves the approximation of the weights is one Gaussian N(m, 
 factor and inverse are found once. What it lacks, the correction C(w), is computed from the weights:
 the potential is a quadratic in them, so only the likelihood itself looks at the rows. How weights
 move depends on the spread, the variance of C: up to 0.1 they are reflected on an ellipse of the
-Gaussian, and sometimes swing; beyond they swing (`pgmult.latent.moves`).
+Gaussian, and sometimes swing; beyond they swing (`pgmult.latent.moves`). They always swing where
+rows have a size, since the Gaussian is that of one size, and others have wider or narrower ones.
 
 Tails of a posterior of few or separable rows are longer than a Gaussian's. So a swing is about a
 Student-t of d = 30 degrees of freedom: with n weights, z = w - m and q = z' P z, a variance s^2 is
@@ -139,24 +140,29 @@ class Dense:
     ----------
     around : Around
     spread : float
+    is_sized : bool
+        Whether rows have a size, which is sampled.
     predictor, pull : callables
         Predictors of weights, and gradients in weights of gradients in predictors.
     """
 
     around: Around
     spread: float
+    is_sized: bool
     predictor: Callable[[FloatArray], FloatArray]
     pull: Callable[[FloatArray], FloatArray]
 
     @classmethod
     def of(cls, block: Block) -> "Dense":
         """Make the dense weights of a block."""
-        family, _, base = block
-        around = Around.of(family, base)
+        family, rows, base = block
+        around, is_sized = Around.of(family, base), math.isfinite(getattr(rows, "size", math.inf))
         if isinstance(family, Several):
-            return cls(around, base.spread, family.predictor, family.pull)
+            return cls(around, base.spread, is_sized, family.predictor, family.pull)
         design, offset = np.ascontiguousarray(family.design.toarray()), family.offset
-        return cls(around, base.spread, lambda w: design @ w + offset, lambda g: g @ design)
+        return cls(
+            around, base.spread, is_sized, lambda w: design @ w + offset, lambda g: g @ design
+        )
 
     def likelihood(self, rows: Any) -> Likelihood:
         """The likelihood of rows as a function of the weights."""
@@ -173,7 +179,7 @@ class Dense:
         self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
     ) -> FloatArray:
         """The weights after one sweep."""
-        if self.spread < _REFLECTED:
+        if self.spread < _REFLECTED and not self.is_sized:
             w = self.around.reflected(rng, w, rows)
             return self.around.swung(rng, w, rows, 1) if rng.random() < _SWUNG else w
         kicks = max(kicks - 1, 1) if self.spread < _NEAR else kicks + _MORE_KICKS

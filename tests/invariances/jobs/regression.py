@@ -116,15 +116,22 @@ ANSWERS = Job(
         for file, test, verbs in BY_BRUTE_FORCE
         for verb in verbs
     } | {
-        ("outside", verb): "tests/benchmarks/defaults/regression.py"
-        for verb in ("fit", "effects", "comparisons", "poststratify")
+        ("outside", verb): "tests/invariances/test_outside.py"
+        for verb in ("fit", "effects", "comparisons", "predict", "export", "poststratify", "check")
     } | {("power", "check"): "test_additive.py::test_checks_see_what_a_model_leaves_out"},
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
         ("missing", "*"): "rows with a gap are refused, or left out and counted, for all verbs",
         ("power", "*"): "speaks of no agreement with the data, which only check and the page do",
-        ("outside", "*"): "the numbers are those of effects, comparisons and poststratify",
+        ("outside", "contrasts"): "log odds of one link are no constants of another",
+        ("outside", "groups"): "differences of the averages that effects are held to",
+        ("outside", "variance-shares"): "shares of terms are those of the link that is fitted",
+        ("outside", "report"): "shows effects and comparisons, which have cells",
+        **dict.fromkeys(
+            (("outside", verb) for verb in ("loo", "compare")),
+            "scores the probabilities that predict is held to",
+        ),
         ("brute_force", "*"): "a sum over draws of the run, which the others check",
         ("aggregation", "*"): WHERE_ALIKE,
         ("units", "*"): WHERE_ALIKE,

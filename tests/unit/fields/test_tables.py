@@ -333,3 +333,15 @@ def test_places_come_in_the_order_of_their_numbers():
     data = field_of(table, inputs=["year", "place"], category="name", places={"place": places})
     names = axis_and_places(data, data.columns, data.num_rows)[2]
     assert names == ["2", "10", "plot 1", "plot 2", "plot 10"]
+
+
+def test_categories_keep_the_order_of_wide_columns():
+    wide = {f"age{k}": [k, 3] for k in range(1, 12)}
+    listed = [*wide][::-1]
+    assert field_of({"year": [1, 2]} | wide, inputs="year", wide=listed).category_labels == listed
+    long = {"year": [1] * 3 + [2] * 3, "age": ["age10", "age2", "age1"] * 2}
+    assert field_of(long, inputs="year", category="age").category_labels == [
+        "age1",
+        "age2",
+        "age10",
+    ]

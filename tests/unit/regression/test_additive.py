@@ -524,3 +524,11 @@ def test_files_call_rows_by_their_lines(tmp_path):
     assert answer.axes == ("line", "category")
     assert list(answer.labels["line"]) == [5, 8]
     assert run.predict({"x": ["1", "2"]}).axes == ("row", "category")
+
+
+def test_offsets_that_are_no_logs_are_refused():
+    """Days of exposure are no log of a mean, whose factor would be exp(150)."""
+    table = {"cases": [1, 3, 0, 2], "days": [20.0, 150.0, 80.0, 40.0], "arm": list("abab")}
+    with pytest.raises(ValueError, match=r"150 is a factor exp\(150\).*offset\(log\(x\)\)"):
+        rows_of("cases ~ arm + offset(days)", table, family="poisson")
+    rows_of("cases ~ arm + offset(log(days))", table, family="poisson")
