@@ -118,7 +118,7 @@ class TestWhatIsSeen:
         ]
         table = written(tmp_path / "t.csv", [["euro", "pi", "when", "x", "vote"], *rows])
         out = " ".join(look(capsys, table)[1].split())
-        assert "euro is taken for text, such as '1,200': numbers are read without a mark" in out
+        assert "euro whole numbers 1200 to 2300" in out
         assert "pi is taken for text, such as '3,14': numbers are read with a decimal point" in out
         assert "when is taken for text, such as '31/12/1999': dates are read where" in out
         assert "vote has 'Left' and 'left', which count as different labels" in out
