@@ -228,7 +228,7 @@ class TestFields:
             ("2000,,Ada,3", "column 'state' (--inputs state) has no value in 1 of 3 rows"),
             ("2000,NY,,3", "column 'name' (--category) has no value in 1 of 3 rows"),
             ("2000,NY,Ada,NA", "column 'n' (--count) has no value in 1 of 3 rows, first in line 3"),
-            ('2000,NY,Ada,"1,234"', "column 'n' must hold numbers, got '1,234' in line 3"),
+            ("2000,NY,Ada,three", "column 'n' must hold numbers, got 'three' in line 3"),
             ("07/01/2000,NY,Ada,3", "dates such as 1999-12-31, in every row, got '07/01/2000' in"),
             (
                 "2000,N.Y.,Ada,3",
