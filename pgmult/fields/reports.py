@@ -351,7 +351,7 @@ def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
         drawn = full[grid.counted[full, k]]
         points = grid.x[drawn], data.counts[drawn, k] / data.totals[drawn]
         band, true_line = (low[:, k], high[:, k]), None if truth is None else truth[rows, k]
-        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, true_line))
+        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, truth=true_line))
     name = grid.places[p]
     return Lines(
         lines,
