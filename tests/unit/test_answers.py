@@ -19,7 +19,7 @@ from pgmult.core.scores import Score
 from pgmult.sampling.summary import Summary
 
 FAMILIES = ("topics", "fields", "sequences", "regression", "choice")
-NO_NUMBERS = {"report", "export", "refit"}  # a page, files, another run
+NO_NUMBERS = {"report", "export", "refit", "merge"}  # a page, files, other runs
 
 # What answers lack that rooms have not yet completed: class -> attributes.
 LACKING = {

@@ -41,12 +41,12 @@ class Line:
         Lower and upper ends; the widest first.
     points : pair of arrays, optional
         Where, and what was observed.
-    spread : pair of arrays, optional
-        Lower and upper ends of intervals of the points.
     truth : array, ``(n,)``, optional
         Where it is known: dotted.
     rug : array, optional
         Where it was seen: ticks below the axis.
+    spread : pair of arrays, optional
+        Lower and upper ends of intervals of the points.
     """
 
     name: str
@@ -55,9 +55,9 @@ class Line:
     mean: FloatArray
     bands: Sequence[tuple[FloatArray, FloatArray]] = ()
     points: tuple[FloatArray, FloatArray] | None = None
-    spread: tuple[FloatArray, FloatArray] | None = None
     truth: FloatArray | None = None
     rug: FloatArray | None = None
+    spread: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def heights(self) -> Iterator[FloatArray]:
