@@ -367,9 +367,11 @@ def choices_of(
     elif alternative is not None:
         _refuse_empty(columns, parsed, alternative)
     if worst is not None:
-        if worst == outcome_of(parsed):
+        if as_kind(worst, "worst", str) == outcome_of(parsed):
             columns, worst = _in_two(columns, worst)
-        columns = _best_and_worst(columns, outcome_of(parsed), worst, _listed(occasion))
+        if not (names := _listed(occasion)):
+            raise ValueError("occasion must name a column where worst= marks the worst, got none")
+        columns = _best_and_worst(columns, outcome_of(parsed), worst, names)
     num_rows = len(next(iter(columns.values())).values)
     if alternative is not None:
         columns[alternative] = _named(columns, alternative, base)

@@ -104,7 +104,7 @@ def pack_files(
     Returns
     -------
     Corpus
-        The packed one, opened. `pgmult.topics.data.packed.losses_of` tells what was lost.
+        The packed one, opened. `pgmult.topics.data.packed.losses_of` lists what was lost.
 
     Raises
     ------

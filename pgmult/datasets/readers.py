@@ -202,7 +202,7 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
         number (from 0) and its count. An empty document is the line ``0``.
     vocabulary : path or sequence of str, optional
         Word j, or a file with word j on line j + 1. Without it the largest number in the file
-        tells the number of words.
+        says the number of words.
 
     Raises
     ------

@@ -58,7 +58,7 @@ def travel_modes() -> DataTable:
     in the ``party``. Those who did not go by car were asked more often than they are frequent.
 
     Greene and Hensher (1997), in LIMDEP's manual; in the public domain as the package
-    ``statsmodels`` tells.
+    ``statsmodels`` says.
 
     >>> len(travel_modes())
     840

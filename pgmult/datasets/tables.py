@@ -74,7 +74,7 @@ class DataTable(ExactTable):
 
         Every row becomes a document, also when none of its words is kept: rows keep their numbers.
         ``corpus[corpus.totals > 0]`` leaves empty ones out, with their columns, and
-        ``print(corpus.table.losses)`` tells what was lost. ``corpus.with_covariates(formula)`` adds
+        ``print(corpus.table.losses)`` lists what was lost. ``corpus.with_covariates(formula)`` adds
         covariates from the other columns.
 
         Parameters

@@ -445,7 +445,7 @@ def _warn_of_same_points(
 
 
 def _shown(column: NDArray[Any]) -> NDArray[Any]:
-    """A column of inputs as reports tell it: dates, numbers or names."""
+    """A column of inputs as reports show it: dates, numbers or names."""
     if column.dtype.kind == "M":
         return column.astype(_DATES)
     return column if column.dtype.kind in "iuf" else column.astype(np.str_)

@@ -744,7 +744,7 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
 def _values_of(data: AdditiveRows, column: str) -> list[Any]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     cells = np.asarray(table_of(data.design)[column])
-    is_number = cells.dtype.kind in "fM"  # labels are told also where nobody has them
+    is_number = cells.dtype.kind in "fM"  # labels are shown also where nobody has them
     return label_or_quantile_values(
         data.each_of(cells) if is_number else cells, data.design.levels_of(column)
     )

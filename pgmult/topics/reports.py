@@ -143,8 +143,8 @@ def report(
     facts : mapping from str to str, optional
         Of the corpus and the run; those that the posterior knows if left out.
     comparison : Comparison or bool
-        How well the model tells words beside LDA and word frequencies: the result of `compare`, or
-        True to compute it by short runs.
+        How well the model predicts words beside LDA and word frequencies: the result of `compare`,
+        or True to compute it by short runs.
     reference : Corpus, optional
         For the coherence of topics.
     by : {"probability", "frex"}

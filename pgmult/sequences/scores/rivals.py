@@ -46,13 +46,13 @@ _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
 _SHORT = 8  # steps
-_MOST_A_STEP = 1000  # observations that are told: millions are a matter of the last digit
+_MOST_A_STEP = 1000  # observations that are counted: millions are a matter of the last digit
 _SHARES = "shares alone"
 _ORDER = (  # from the simplest on
     _SHARES, "a Markov chain of order 1", "a Markov chain of order 2", "a hidden Markov model",
 )  # fmt: skip
 _ADVICE = {
-    _SHARES: "say how frequent symbols are: their order tells nothing that these models find",
+    _SHARES: "say how frequent symbols are: their order predicts nothing that these models can use",
     "a Markov chain of order 1": "take that: --model markov, pgmult.sequences.MarkovChain(1)",
     "a Markov chain of order 2": "take that: --model markov2, pgmult.sequences.MarkovChain(2)",
     "a hidden Markov model": "take that: --model hmm, pgmult.sequences.MultinomialHMM(8)",
@@ -106,9 +106,10 @@ def compare(
     """
     seed, leave_out = as_seed(random_seed), held_out is None
     how = (
-        "Each step is told from those before it, by draws given all other steps (leave-one-out)."
+        "Each step is predicted from those before it, by draws given all other steps"
+        " (leave-one-out)."
         if leave_out
-        else "Each step that was held out is told from those before it."
+        else "Each step that was held out is predicted from those before it."
     )
 
     def score(one: Posterior) -> tuple[Score, Sequences, str]:
@@ -186,11 +187,11 @@ def best_model(
         scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
     how = (
-        f"The last {hold_out} steps are told, each from those before it, by a brief run without"
-        " them."
+        f"The last {hold_out} steps are predicted, each from those before it, by a brief run"
+        " without them."
         if hold_out
-        else "Each step is told from those before it, by draws of a brief run given all other steps"
-        " (leave-one-out)."
+        else "Each step is predicted from those before it, by draws of a brief run given all other"
+        " steps (leave-one-out)."
     )
     search = Search.of(
         {first: scores[first], **scores}, _unit(data), how,
@@ -331,7 +332,7 @@ def _own(
 
 
 def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
-    """Frequencies of all symbols, without those of the step that is told."""
+    """Frequencies of all symbols, without those of the step that is predicted."""
     log_p = np.zeros(test.num_steps)
     for number in range(max(1, len(data.channels))):
         one, its = data.channel(number), test.channel(number)

@@ -30,7 +30,7 @@ _MOST_TOKENS = 2_000_000  # of the short runs
 _FREQUENCIES, _LDA = "word frequencies", "LDA"
 _ADVICE = {
     _FREQUENCIES: "say which words are frequent: these texts show no topics to this model",
-    _LDA: "take pgmult.topics.LDA, which is simpler, if words are to be told",
+    _LDA: "take pgmult.topics.LDA, which is simpler, if words are to be predicted",
 }
 
 
@@ -61,8 +61,8 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
         scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
     how = (
         f"A tenth of the words of {len(rows):,} documents, {held_out.num_tokens:,} in all, was held"
-        f" out of short second runs, {_CHAINS} chains of {sweeps} sweeps each, and told from the"
-        " rest; the run itself has seen all words."
+        f" out of short second runs, {_CHAINS} chains of {sweeps} sweeps each, and predicted from"
+        " the rest; the run itself has seen all words."
     )
     return Comparison.of(scores, "a word", how, _ADVICE)
 

@@ -4,7 +4,7 @@ Every candidate is fitted to the same training tokens and predicts the same held
 hard documents have in common cancels in the differences. The best of many candidates looks a little
 better than it is: report the score of the chosen one on documents kept apart. Also given are two
 measures of stm's ``searchK``: semantic coherence and exclusivity of the topics' words. How far
-words scatter around what the chosen model expects of them tells `pgmult.topics.check`.
+words scatter around what the chosen model expects of them is what `pgmult.topics.check` shows.
 
 >>> import numpy as np, pgmult
 >>> corpus = pgmult.topics.as_corpus(np.random.default_rng(0).poisson(0.5, size=(30, 20)))

@@ -123,7 +123,7 @@ def check(
     factors = {"document": np.arange(corpus.num_documents), **labels}
     advice = {**_ADVICE}
     for group in labels:
-        why = f"content covariates of {group} would tell how"
+        why = f"content covariates of {group} would show how"
         if content is not None and group == content.name:
             why = "the model, which varies words by it, does not go all the way"
         text = f"Within topics, words keep to one {group} or another more than by chance: {why}."

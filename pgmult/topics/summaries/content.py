@@ -39,7 +39,7 @@ from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, place
 FEW_TOKENS = 50
 """A group with fewer tokens of a topic has too little data on its words."""
 
-_PER = 1000.0  # words of text, that probabilities are told by
+_PER = 1000.0  # words of text, per which probabilities are given
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

@@ -400,10 +400,10 @@ class TestSequences:
         assert code == 0
         text = " ".join(text.split())
         assert "10 observations that were held out, up to 5 steps ahead" in text
-        assert "Each step is told from those before it, by draws given all other steps" in text
+        assert "Each step is predicted from those before it, by draws given all other steps" in text
         code, text, _ = run(capsys, "sequences", "compare", out, out)
         text = " ".join(text.split())
-        assert "Each step that was held out is told from those before it." in text
+        assert "Each step that was held out is predicted from those before it." in text
         assert "a step as well as" in text
         assert "+0.0000" in text
 

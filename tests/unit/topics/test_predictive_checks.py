@@ -141,7 +141,7 @@ def test_bursts_and_words_of_a_group_are_seen():
     parted = texts(rng, theta, phi, groups=groups, shift=0.4)
     found = predictive_checks(posterior_of(parted, theta, phi), groups={"side": groups})
     assert (p_of(found, "side") < 0.05).all()
-    assert "content covariates of side would tell how" in found.verdict
+    assert "content covariates of side would show how" in found.verdict
     assert len(found.table()) == 1 + 2 * (1 + 3)
 
 
