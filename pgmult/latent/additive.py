@@ -8,9 +8,9 @@ A' J A and A' h once, and `at` factors the sum for any x. This is one family of 
 that `pgmult.latent.moves` moves through; what the moves ask of it is `WeightFamily`.
 
 >>> import numpy as np
->>> from pgmult.latent.terms import Fixed, Levels
+>>> from pgmult.latent.terms import Fixed, LevelEffects
 >>> design = np.column_stack([np.ones(4), np.kron(np.eye(2), np.ones((2, 1)))])
->>> family = Additive((Fixed(1), Levels(2)), design)
+>>> family = Additive((Fixed(1), LevelEffects(2)), design)
 >>> absorbed = family.absorb(np.ones(4), np.array([1.0, 1.0, 3.0, 3.0]))
 >>> family.predictor(family.at(family.start(), absorbed).mean).round(2)
 array([1.59, 1.59, 2.26, 2.26])

@@ -5,7 +5,7 @@ Gaussian given a few hyperparameters::
 
     Fixed     w ~ N(0, scale^2 I)                          coefficients; no hyperparameter
     Shrunk    w_j ~ N(0, sd^2 l_j^2)                       coefficients, learned how large
-    Levels    w_a ~ N(0, Sigma), one row a level           (1 | g), (1 + x | g)
+    LevelEffects  w_a ~ N(0, Sigma), one row a level       (1 | g), (1 + x | g)
     Scaled    w ~ N(0, sd^2 K^-1)                          smooths, random walks
     Areas     w ~ N(0, sd^2 (share K + (1 - share) I)^-1)  areas of a map
     Basis     w_j ~ N(0, sd^2 s_j(length_scale))           Gaussian processes by basis functions
@@ -19,7 +19,7 @@ no long tails: sd = 0.1 (exp(x) - 1) for x > 0, which is linear near 0, where lo
 to -inf, and log sd beyond; atanh of partial correlations; log length scales.
 
 >>> import numpy as np
->>> term = Levels(num_levels=3)
+>>> term = LevelEffects(num_levels=3)
 >>> x = from_sd(np.array([0.5]))
 >>> term.precision(x).round(6)
 array([4., 4., 4.])

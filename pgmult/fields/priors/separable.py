@@ -14,7 +14,7 @@ counts.
 >>> import numpy as np
 >>> from pgmult.fields.covariances import Matern, White
 >>> covariance = 2.0 * Matern(1.5, 3.0, active=[0]) * Matern(0.5, active=[1]) + White(0.1)
->>> table = Table.of(covariance, np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]]))
+>>> table = CellTable.of(covariance, np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]]))
 >>> table.shape, table.sites[-1]
 ((2, 2), array([0., 2.]))
 >>> law = TableLaw.of(table, covariance)
