@@ -133,10 +133,7 @@ def _topics(options: Options, say: Say) -> Made:
     )
     say(f'Shares of topics depend on "{_PREVALENCE}"')
     say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
-    model, score = (
-        StructuralTopics(options.topics),
-        DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY))),
-    )
+    model, score = StructuralTopics(options.topics), _completion(held_out, options)
 
     def report(run: Posterior, **report_options: Any) -> Report:
         scored, unknown = (
@@ -194,9 +191,14 @@ def _frequent(corpus: Corpus, most: int) -> Corpus:
     )
 
 
+def _completion(held_out: Corpus, options: Options) -> DocumentCompletion:
+    """A score of the words held out, taken often enough in short runs, too."""
+    return DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY)))
+
+
 def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> CompletionScore:
     """Score of correlated topics on the words held out, after fewer sweeps of one chain."""
-    score = DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY)))
+    score = _completion(held_out, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample(

@@ -21,7 +21,7 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os.path import commonprefix
@@ -153,11 +153,13 @@ def order_of(label: str) -> tuple[bool, float, str]:
     return is_text, 0.0 if is_text else float(label), label
 
 
-def numbered(labels: NDArray[np.str_]) -> tuple[NDArray[np.str_], IntArray]:
-    """The different labels as `order_of` has them, and each row's number among them."""
+def numbered(
+    labels: NDArray[np.str_], key: Callable[[str], Any] = order_of
+) -> tuple[NDArray[np.str_], IntArray]:
+    """The different labels in the order of a key, and each row's number among them."""
     levels, codes = np.unique(labels, return_inverse=True)
     texts = levels.tolist()
-    order = np.array(sorted(range(len(texts)), key=lambda i: order_of(texts[i])), dtype=np.int64)
+    order = np.array(sorted(range(len(texts)), key=lambda i: key(texts[i])), dtype=np.int64)
     return levels[order], np.argsort(order)[codes.reshape(-1)]
 
 

@@ -32,6 +32,7 @@ from pgmult.core.labels import (
     find_labels,
     is_missing,
     labels_of,
+    numbered,
     order_of,
     total_of,
     warn_of_look_alikes,
@@ -498,14 +499,8 @@ def _in_order(
     labels: NDArray[np.str_], listed: Sequence[str] = ()
 ) -> tuple[NDArray[np.str_], IntArray]:
     """The different labels, as they are listed or else 1, 2, 10, and each row's number."""
-    levels, codes = np.unique(labels, return_inverse=True)
-    texts = levels.tolist()
     places = {name: i for i, name in enumerate(listed)}
-    order = np.array(
-        sorted(range(len(texts)), key=lambda i: (places.get(texts[i], 0), _natural(texts[i]))),
-        dtype=np.int64,
-    )
-    return levels[order], np.argsort(order)[codes.reshape(-1)]
+    return numbered(labels, lambda label: (places.get(label, 0), _natural(label)))
 
 
 def _natural(label: str) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
 _SINGULAR = 1e-12
 _COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
-_WEYL = np.uint64(0x9E3779B97F4A7C15)
+WEYL = np.uint64(0x9E3779B97F4A7C15)
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
 Law = Normal | HalfT | Horseshoe | LKJ | LogNormal
 Priors = Mapping[str, Law | tuple[Law, ...]]
@@ -49,7 +49,7 @@ class _Piece(NamedTuple):
 
     def noise(self, key: NDArray[np.uint64], num: int) -> FloatArray:
         """Standard normal numbers of new levels, so many of each column that rows see."""
-        bits = _mixed((self.keys[:, None] + _numbered(key[:1], num)) ^ key[1])
+        bits = mixed_bits((self.keys[:, None] + _numbered(key[:1], num)) ^ key[1])
         return np.asarray(ndtri(((bits >> np.uint64(12)) + 0.5) * 2.0**-52))
 
     def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
@@ -131,7 +131,7 @@ class Latent:
         return psi
 
 
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Random bits of each number (Steele, Lea and Flood 2014, "Fast splittable generators")."""
     z = numbers ^ (numbers >> np.uint64(30))
     z = z * np.uint64(0xBF58476D1CE4E5B9)
@@ -141,8 +141,8 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _numbered(bits: NDArray[np.uint64], num: int) -> NDArray[np.uint64]:
     """So many numbers of each."""
-    steps: NDArray[np.uint64] = np.arange(1, num + 1, dtype=np.uint64) * _WEYL
-    return _mixed(bits + steps)
+    steps: NDArray[np.uint64] = np.arange(1, num + 1, dtype=np.uint64) * WEYL
+    return mixed_bits(bits + steps)
 
 
 def _keys(names: Iterable[str]) -> NDArray[np.uint64]:

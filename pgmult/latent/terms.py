@@ -3,13 +3,13 @@ r"""Priors of the weights of an additive predictor, a term each, and of their st
 The predictor of a row is a sum over terms, psi = sum_j A_j w_j, and the weights of a term are
 Gaussian given a few hyperparameters::
 
-    Fixed     w ~ N(0, scale^2 I)                          coefficients; no hyperparameter
-    Shrunk    w_j ~ N(0, sd^2 l_j^2)                       coefficients, learned how large
-    LevelEffects  w_a ~ N(0, Sigma), one row a level       (1 | g), (1 + x | g)
-    Scaled    w ~ N(0, sd^2 K^-1)                          smooths, random walks
-    Areas     w ~ N(0, sd^2 (share K + (1 - share) I)^-1)  areas of a map
-    Basis     w_j ~ N(0, sd^2 s_j(length_scale))           Gaussian processes by basis functions
-    Copies    several of one of these                      an effect of each category
+    Fixed         w ~ N(0, scale^2 I)                          coefficients; no hyperparameter
+    Shrunk        w_j ~ N(0, sd^2 l_j^2)                       coefficients, learned how large
+    LevelEffects  w_a ~ N(0, Sigma), one row a level           (1 | g), (1 + x | g)
+    Scaled        w ~ N(0, sd^2 K^-1)                          smooths, random walks
+    Areas         w ~ N(0, sd^2 (share K + (1 - share) I)^-1)  areas of a map
+    Basis         w_j ~ N(0, sd^2 s_j(length_scale))           Gaussian processes by basis functions
+    Copies        several of one of these                      an effect of each category
 
 Standard deviations are half-t, with 3 degrees of freedom by default, correlations
 LKJ(2) (Lewandowski, Kurowicka and Joe 2009), log length scales normal.

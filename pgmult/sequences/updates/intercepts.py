@@ -24,6 +24,7 @@ from pgmult.core.validate import new_key
 from pgmult.latent.additive import Additive
 from pgmult.latent.compiled.coordinates import LARGEST
 from pgmult.latent.hyperparameters import Leaning, laplace, lean, sample_hyperparameters
+from pgmult.latent.predictors import WEYL, mixed_bits
 from pgmult.latent.terms import LevelEffects, sd_at
 from pgmult.sequences.compiled.intercepts import draw_groups, log_integrals
 from pgmult.variational.sites import LogisticSite
@@ -32,9 +33,6 @@ _MOST = 24  # coefficients that move together
 _LEAST = 1e-3  # coordinate of a standard deviation from which a chain starts
 _REFLECTIONS = 2
 _ATTENUATION = 0.346  # of logits by the variance of intercepts: (16 sqrt(3) / (15 pi))^2
-_WEYL, _FIRST, _SECOND = (
-    np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
 
 
 class _Rows(NamedTuple):
@@ -198,8 +196,5 @@ def _scales(at: FloatArray) -> tuple[float, float]:
 
 
 def _mixed(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Random bits of each number (Steele, Lea and Flood 2014)."""
-    z = code + _WEYL
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    """Random bits of each number, also of 0."""
+    return mixed_bits(code + WEYL)
