@@ -45,7 +45,7 @@ _WIDTH = 94  # of a command's lines
 _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best are all printed
 _ALIKE = 3  # letters with which names of columns of a kind begin
 _ROUNDED = 1.005  # sum of shares, each of them rounded
-_MOST_GAPS = 0.2  # share of rows that a term may cost
+_MOST_GAPS, _MOST_LOST = 0.25, 0.4  # share of rows that a term may cost, and all terms
 _SMALL = 1e-6  # what others leave of a linear combination of theirs
 _LOOKED_AT = 4000  # rows in which linear combinations are looked for
 
@@ -231,7 +231,18 @@ class Guesses:
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If you ask about {or_of}, paste the command of that column."
-        return Guess("Regression", why, commands)
+        return Guess("Regression", why + self._left_out(), commands)
+
+    def _left_out(self) -> str:
+        """A sentence on columns that have too many gaps for a formula."""
+        gaps = [c for c in self.every_column if c.missing > _MOST_GAPS * self.num_rows]
+        if not gaps:
+            return ""
+        shown = len(gaps) if len(gaps) <= SHOWN + 1 else SHOWN
+        names = ", ".join(f"'{shortened(c.name)}'" for c in gaps[:shown])
+        others = f" and {len(gaps) - shown} others" if len(gaps) > shown else ""
+        verb = "lack" if len(gaps) > 1 else "lacks"
+        return f" Left out: {names}{others}, which {verb} values in a quarter of the rows or more."
 
     def _regress(self, outcome: str, columns: Sequence[ColumnGuess]) -> str:
         """The command of a regression."""
@@ -322,7 +333,8 @@ class Guesses:
 
     def _may_be_counts(self, c: ColumnGuess) -> bool:
         many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
-        return many and bool(in_formula(c.name)) and not (c.is_time or c.is_called(PEOPLE + " age"))
+        named = in_formula(c.name) and not (c.is_measure or c.is_called(PEOPLE))
+        return many and bool(named) and c.missing <= _MOST_GAPS * self.num_rows
 
     # ------------------------------------------------------------------- terms
 
@@ -384,7 +396,7 @@ class Guesses:
             labels = min(
                 (len({*c.codes[left]} - {-1}) / len(c.counts) for c in of_labels), default=1
             )
-            if left.sum() >= (1 - 2 * _MOST_GAPS) * self.num_rows and labels > 0.5:
+            if left.sum() >= (1 - _MOST_LOST) * self.num_rows and labels > 0.5:
                 complete, used = left, [*used, term]
         return used
 

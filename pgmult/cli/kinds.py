@@ -26,7 +26,8 @@ PEOPLE = (
     "who id pid hid hhid idcode person people respondent subject customer consumer traveller"
     " household user animal patient worker student individual kid woman"
 )
-_COUNTS = "n count counts freq frequency frequencies births votes number total weight weights cases"
+_COUNTS = "n count counts freq frequency frequencies births votes weight weights cases"
+_AMOUNTS = "number total"  # of something else, unless no other word stands beside them
 _WEIGHTS = "weight weights wt wgt weighting pweight pondwt"
 _SAMPLE_SIZES = ("samplesize", "nobs", "respondents", "sample")
 _OUTCOMES = (
@@ -162,7 +163,9 @@ class ColumnGuess:
         if self.name.lower().replace("_", "").replace(".", "") in _SAMPLE_SIZES:
             return non_negative
         measured = self.missing and self.is_called("weight weights")  # of a body, in grams
-        return non_negative and self.is_called(_COUNTS) and not measured
+        counts = f"{_COUNTS} {_AMOUNTS} of the"
+        is_amount = self.is_called(_AMOUNTS) and self.words <= {*counts.split()}
+        return non_negative and (self.is_called(_COUNTS) or is_amount) and not measured
 
     @property
     def is_survey_weight(self) -> bool:

@@ -52,6 +52,23 @@ TABLES = {
          "Type": draw(1, ["Tower", "Terrace"]), "Freq": [i % 40 + 1 for i in range(N)]},
         "'Sat ~ Infl + Type' --weight Freq --ordered Low Medium High", "Type ~",
     ),
+    "a number of something else is no count of rows": (
+        {"loan_status": draw(0, ["Current", "Late", "Paid"]), "term": draw(1, ["long", "short"]),
+         "total_credit_lines": [i % 40 + 1 for i in range(N)]},
+        "loan_status ~ term", "--weight",
+    ),
+    "a column that a fifth of the rows lack is used": (
+        {"survived": draw(0, ["no", "yes"]), "sex": draw(1, ["female", "male"]),
+         "age": [None if i % 5 == 0 else i % 60 for i in range(N)]},
+        "'survived ~ sex + s(age)' --drop-incomplete", "sex ~",
+    ),
+    "measures of hours and days, mostly missing, are no categories": (
+        {"relax": [None if i % 3 == 0 else i % 20 for i in range(N)],
+         "days": [None if i % 3 == 0 else i % 30 for i in range(N)],
+         "work": [None if i % 3 == 0 else i % 70 for i in range(N)],
+         "degree": draw(0, ["BA", "HS", "MA"]), "grass": draw(1, ["LEGAL", "NOT LEGAL"])},
+        "grass ~ degree", "c(",
+    ),
     "yes and no as 1 and 0, first of all": (
         {"low": draw(0, [0, 1]), "age": [15 + i % 30 for i in range(N)],
          "race": draw(1, ["black", "white", "other"]), "ht": draw(2, [0, 1])},
@@ -144,6 +161,15 @@ def test_what_a_person_would_ask(tmp_path, name):
     every = [one for job in commands(tmp_path, columns).values() for one in job]
     assert inside in " ".join(every)
     assert not any(outside in one for one in every)
+
+
+def test_columns_left_out_are_named():
+    table = {"vote": draw(0, ["left", "right"]), "sex": draw(1, ["f", "m"]),
+             "income": [None if i % 3 else i for i in range(N)]}  # fmt: skip
+    job = Guesses(Path("t.csv"), columns_of(pgmult.read(table)), []).jobs()[0]
+    assert job.why.endswith(
+        "Left out: 'income', which lacks values in a quarter of the rows or more."
+    )
 
 
 def test_several_outcomes_are_listed_where_names_do_not_decide(tmp_path):
