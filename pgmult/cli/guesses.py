@@ -40,7 +40,9 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _ITEMS = 3  # columns of one kind that make a row a sequence
 _MOST_ROWS = 300  # each of which may have a deviation
 _MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
-_FEWEST_STEPS = 10
+_FEWEST_STEPS, _FEWEST_OCCASIONS = 10, 5
+_EXACT_COUNTS = "n count counts freq frequency weight weights"
+_MOST_NUMBERS = 2  # columns of fractions beside counts of rows
 _WIDTH = 94  # of a command's lines
 _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best are all printed
 _ALIKE = 3  # letters with which names of columns of a kind begin
@@ -114,6 +116,12 @@ class Guesses:
         self.time = next(iter([c for c in times if c.kind == "dates"] or years or times), None)
         counts = [c for c in self.columns if c.is_count and c is not self.time]
         several = sum(c.is_called("count counts") for c in counts) > 1  # likes, replies
+        fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
+        if fractions > _MOST_NUMBERS:  # a row is a thing that is measured, not a cell of a table
+            counts = [
+                c for c in counts
+                if c.is_sample_size or c.name.lower() in _EXACT_COUNTS.split()
+            ]  # fmt: skip
         counts = [] if several else counts
         counts += [c for c in self.columns if c.is_survey_weight]
         self.count = counts[0] if counts else None
@@ -349,8 +357,12 @@ class Guesses:
     def _terms(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
         fixed, curves, groups = {}, {}, {}
+        common = set.intersection(*(c.words for c in without)) if without else set()
+        named = {word for c in without for word in c.words - common} if len(without) > 1 else set()
         for c in self.columns:
             name, different = in_formula(c.name), len(c.counts)
+            if c.is_number and not named.isdisjoint(c.words):
+                continue  # the same in other units: adjusted_left beside raw_left
             if not name or different < 2 or c in (*without, self.count):
                 continue
             if c.missing > _MOST_GAPS * self.num_rows:
@@ -581,16 +593,17 @@ class Guesses:
         if not any(len(c.counts) > FEW for c in where):
             return None
         over = " and ".join(shortened(column.name) for column in where)
+        if self._shares():
+            return None  # the count is that of a sample
         if self.counted is not None and len(self.counted[1]) > 2:
-            if self._shares():
-                return None  # the count is that of a sample
             names = [c.name for c in self.counted[1]]
             options: list[Option] = [("--inputs", [column.name for column in where])]
             options += [("--places", ["us-states"])] if self.places else []
             fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
             return Guess("Fields", f"Shares of {len(names)} columns of counts over {over}.", [fit])
         others = [c for c in self.categories if c not in where and c is not self.people]
-        if self.count is None:
+        if self.count is None:  # labels that are all as frequent name the rows
+            others = [c for c in others if len(set(c.counts.values())) > 1]
             others = [c for c in others if not self._is_of_a_group(c)]
         if not others:
             return None
@@ -640,7 +653,9 @@ class Guesses:
                 continue
             of_row = list(zip(occasion.cells, (who or occasion).cells, strict=True))
             sizes = Counter(of_row)
-            if min(sizes.values()) == 1 or len(sizes) not in numbers or occasion.missing:
+            if len(sizes) < _FEWEST_OCCASIONS or min(sizes.values()) == 1 or occasion.missing:
+                continue
+            if len(sizes) not in numbers:
                 continue
             for column, one in taken:
                 if sum(one) == len(sizes) == len(set(compress(of_row, one))):

@@ -69,6 +69,7 @@ _GRADES = (
     " not.work parttime fulltime unlikely likely"
 )
 _MEASURES = "age agea income score price cost size length height weight educ education eduyrs hours"
+_MEASURED = re.compile(r"(?<![aeiou])(age|educ|hrs|hours|wage|income|height)$")  # husage, hushrs
 SCALES = (
     "none, very low, low, mild, some, medium, mid, middle, moderate, marked, high, severe,"
     " very high",
@@ -160,12 +161,17 @@ class ColumnGuess:
     def is_count(self) -> bool:
         """Whether it holds counts, and its name says so."""
         non_negative = self.kind == "whole numbers" and min(self.counts) >= 0
-        if self.name.lower().replace("_", "").replace(".", "") in _SAMPLE_SIZES:
+        if self.is_sample_size:
             return non_negative
         measured = self.missing and self.is_called("weight weights")  # of a body, in grams
         counts = f"{_COUNTS} {_AMOUNTS} of the"
         is_amount = self.is_called(_AMOUNTS) and self.words <= {*counts.split()}
         return non_negative and (self.is_called(_COUNTS) or is_amount) and not measured
+
+    @property
+    def is_sample_size(self) -> bool:
+        """Whether its name is that of the size of a sample."""
+        return self.name.lower().replace("_", "").replace(".", "") in _SAMPLE_SIZES
 
     @property
     def is_survey_weight(self) -> bool:
@@ -184,7 +190,8 @@ class ColumnGuess:
     @property
     def is_measure(self) -> bool:
         """Whether it holds times, or its name is that of something measured or counted."""
-        return self.is_time or self.is_called(_MEASURES)
+        ends = any(_MEASURED.search(word) for word in self.words)
+        return self.is_time or self.is_called(_MEASURES) or ends
 
     @cached_property
     def is_identifier(self) -> bool:
@@ -243,7 +250,9 @@ class ColumnGuess:
     def is_trait(self) -> bool:
         """Whether name or labels are those of traits of people and places."""
         of_people = self.is_called(PEOPLE) and not self.is_graded
-        return self.is_called(_TRAITS) or of_people or self.has_labels_of(_TRAIT_LABELS)
+        labels = {str(label).lower() for label in self.counts}
+        denied = self.is_denied and not labels.isdisjoint(_TRAIT_LABELS.split())
+        return self.is_called(_TRAITS) or of_people or denied or self.has_labels_of(_TRAIT_LABELS)
 
     @property
     def is_treatment(self) -> bool:

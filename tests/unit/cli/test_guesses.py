@@ -69,6 +69,23 @@ TABLES = {
          "degree": draw(0, ["BA", "HS", "MA"]), "grass": draw(1, ["LEGAL", "NOT LEGAL"])},
         "grass ~ degree", "c(",
     ),
+    "measures named alike are no counts of categories": (
+        {"inlf": draw(0, [0, 1]), "hushrs": [i * 7 % 50 for i in range(N)],
+         "husage": [30 + i % 30 for i in range(N)], "huseduc": [i % 17 for i in range(N)]},
+        "inlf ~ s(hushrs) + s(husage) + s(huseduc)", "c(",
+    ),
+    "what a label denies may be a trait": (
+        {"lowbirthweight": draw(0, ["low", "not low"]),
+         "gained": draw(3, [0.5 * x for x in range(45)]),
+         "mother": draw(1, ["white", "not white"])},
+        "lowbirthweight ~ mother + s(gained)", "mother ~",
+    ),
+    "votes beside measures are no counts of rows": (
+        {"Drama": draw(0, [0, 1]), "votes": draw(1, [*range(5, 90)]),
+         "rating": draw(2, [x / 9 for x in range(90)]), "r1": draw(3, [x / 9 for x in range(90)]),
+         "r2": draw(4, [x / 9 for x in range(90)])},
+        "Drama ~ s(votes)", "--weight",
+    ),
     "yes and no as 1 and 0, first of all": (
         {"low": draw(0, [0, 1]), "age": [15 + i % 30 for i in range(N)],
          "race": draw(1, ["black", "white", "other"]), "ht": draw(2, [0, 1])},
@@ -161,6 +178,28 @@ def test_what_a_person_would_ask(tmp_path, name):
     every = [one for job in commands(tmp_path, columns).values() for one in job]
     assert inside in " ".join(every)
     assert not any(outside in one for one in every)
+
+
+def test_one_winner_of_all_rows_is_no_choice(tmp_path):
+    table = {"winner": [i == 7 for i in range(50)], "from": [1] * 50,
+             "spam": draw(0, [0, 1], 50), "size": [i % 9 for i in range(50)]}  # fmt: skip
+    assert list(commands(tmp_path, table)) == ["Regression"]
+
+
+def test_labels_that_name_the_rows_of_a_time_are_no_categories_of_a_field(tmp_path):
+    table = {"country": [f"c{i % 12}" for i in range(120)], "continent": ["A", "B", "B"] * 40,
+             "year": [1950 + i // 12 for i in range(120)]}  # fmt: skip
+    assert "Fields" not in commands(tmp_path, table)
+
+
+def test_other_forms_of_the_outcome_are_no_terms(tmp_path):
+    shares = [20 + i % 40 for i in range(N)]
+    table = {"state": draw(0, [*"ABCDEFGH"]), "samplesize": [900 + i % 50 for i in range(N)],
+             "raw_left": shares, "raw_right": [100 - x for x in shares],
+             "adjusted_left": [x * 0.9 for x in shares]}  # fmt: skip
+    (command,) = commands(tmp_path, table)["Regression"]
+    assert "c(raw_left, raw_right) ~ (1 | state)'" in command
+    assert "--weight samplesize" in command
 
 
 def test_columns_left_out_are_named():
