@@ -15,6 +15,7 @@ from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.tabled import Column, probability_text
+from pgmult.core.tables import truth_of
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
@@ -91,13 +92,12 @@ def report(
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
     sections = [answer.section() for answer in beats]
     if apart is not None:
-        sections.append(
-            _shown(apart, "What each column does", "Everything else unchanged", f"+{form}")
-        )
+        over = "Differences with everything else unchanged"
+        sections.append(_shown(apart, "What each column does", over, f"+{form}"))
     by_group = [_by_group(rows, term) for term in groups]
     for answer in by_group:
         title = f"{kind} by {answer.axes[0]}"
-        sections.append(_shown(answer, title, "Means over the observations", form))
+        sections.append(_shown(answer, title, "Averages over the observations", form))
     effects = [_effect(data, sample, column) for column in design.columns.names.tolist()]
     for answer in effects:
         title = f"By {answer.axes[0]}, everything else unchanged"
@@ -189,7 +189,7 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     """The largest difference between values of a column, of those whose interval excludes 0."""
     sure = []
     for effect in effects:
-        k = int(np.argmax(np.ptp(effect.mean, axis=0)))
+        k = _most_varying(np.ptp(effect.mean, axis=0), effect)
         most, least = int(effect.mean[:, k].argmax()), int(effect.mean[:, k].argmin())
         draws = effect.draws[:, most, k] - effect.draws[:, least, k]
         low, high = np.quantile(draws, [0.05, 0.95])
@@ -212,10 +212,19 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     return [Leading(sentence, f"By {column}, everything else unchanged")]
 
 
+def _most_varying(ranges: FloatArray, shares: Estimand) -> int:
+    """The category with the largest range; of two, the one that says yes, or else the last."""
+    categories = np.asarray(shares.labels["category"])
+    if len(categories) != 2:
+        return int(np.argmax(ranges))
+    truth = truth_of(categories)
+    return 1 if truth is None else int(truth.argmax())
+
+
 def _extremes(shares: Estimand) -> str:
     """Where the category that varies most is most and least frequent."""
     mean = shares.mean
-    k = int(np.argmax(mean.max(axis=0) - mean.min(axis=0)))
+    k = _most_varying(np.ptp(mean, axis=0), shares)
     top, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
     texts, categories = _texts(shares), np.asarray(shares.labels["category"])
     ends = [
@@ -270,7 +279,7 @@ def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Sect
         for ends in zip(mean[first], lower[first], upper[first], strict=True)
     ]
     rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[first], notes, strict=True)]
-    note = f"{over}; {'differences' if estimand.is_difference else 'means'} and 90 % intervals."
+    note = f"{over}, with 90 % intervals."
     axis = estimand.axes[0]
     is_curve = np.asarray(next(iter(estimand.columns_of(axis).values()))).dtype.kind in "ifM"
     if is_curve:

@@ -476,7 +476,7 @@ def check(
     else:
         if data.scatters:
             advice = (
-                "Rows scatter more than the model has it.",
+                "Rows scatter more than the model predicts.",
                 "Rows scatter less than it makes them.",
             )
             distance = _distance(np.arange(len(counts)), np.eye(data.num_categories))
@@ -574,7 +574,7 @@ def _of_parts(
             where = f"{name} where {by} is {label}"
             if data.is_events:
                 more, fewer = (
-                    f"The mean {where} is larger than the model has it.",
+                    f"The mean {where} is larger than the model predicts.",
                     f"The mean {where} is smaller.",
                 )
                 yield _Statistic(f"mean {where}", _of_counts(np.mean, rows), (more, fewer))
@@ -595,10 +595,11 @@ def _of_columns(
             labels, codes_of_column = parts[name]
             codes = codes * len(labels) + codes_of_column
         label = " and ".join(columns)
-        lets = f" ({':'.join(columns)} or (1 | {':'.join(columns)}) would let them)"
+        together = ":".join(columns)
+        add = f": add {together} or (1 | {together})" if len(columns) > 1 else ""
         advice = (
-            f"{what} by {label} differ more than the model has it{lets * (len(columns) > 1)}.",
-            f"{what} by {label} differ less than the model makes them.",
+            f"{what} by {label} differ more than the model predicts{add}.",
+            f"{what} by {label} differ less than the model predicts.",
         )
         codes = np.unique(codes, return_inverse=True)[1]
         yield _Statistic(f"distance by {label}", _distance(codes, np.eye(num_categories)), advice)
