@@ -477,7 +477,7 @@ def check(
         if data.scatters:
             advice = (
                 "Rows scatter more than the model predicts.",
-                "Rows scatter less than it makes them.",
+                "Rows scatter less than the model predicts.",
             )
             distance = _distance(np.arange(len(counts)), np.eye(data.num_categories))
             statistics.append(_Statistic("scatter of rows", distance, advice))
@@ -543,24 +543,24 @@ def _distance(codes: IntArray, sums: FloatArray) -> Callable[[IntArray, FloatArr
 def _of_events(name: str) -> Iterator[_Statistic]:
     """Their mean, how they spread, how many are 0 and the largest."""
     statistics: dict[str, tuple[Callable[[IntArray], Any], str, str]] = {
-        f"mean {name}": (np.mean, "There are more events than the model makes.", "fewer events"),
+        f"mean {name}": (np.mean, "There are more events than the model predicts.", "fewer events"),
         "variance over mean": (
             lambda y: np.var(y) / max(float(np.mean(y)), 1e-300),
-            'Numbers spread more than the model makes them (family="negative_binomial" lets them).',
+            'Numbers spread more than the model predicts: try family="negative_binomial".',
             "less spread",
         ),
         "share of 0": (lambda y: np.mean(y == 0), "There are more zeros.", "fewer zeros"),
         f"largest {name}": (np.max, "The largest number is larger.", "a smaller largest number"),
     }
     for label, (statistic, more, fewer) in statistics.items():
-        advice = more, f"The data have {fewer} than the model makes."
+        advice = more, f"The data have {fewer} than the model predicts."
         yield _Statistic(label, _of_counts(statistic), advice)
 
 
 def _shares(categories: NDArray[np.str_]) -> Iterator[_Statistic]:
     """The share of each category."""
     for k, name in enumerate(categories):
-        advice = f"There are more {name} than the model makes.", f"There are fewer {name}."
+        advice = f"There are more {name} than the model predicts.", f"There are fewer {name}."
         yield _Statistic(f"share of {name}", _share_of(k, np.s_[:]), advice)
 
 
@@ -611,7 +611,7 @@ def _of_proportional_odds(design: Design, specific: Sequence[str]) -> Iterator[_
         if name == "Intercept" or any(name == n or name.startswith(f"{n}[") for n in specific):
             continue
         advice = (
-            f"Effects of {name} differ between categories (specific={name!r} lets them).",
+            f"Effects of {name} differ between categories (specific={name!r} allows that).",
             "",  # as equal as can be is no defect
         )
         yield _Statistic(f"proportional odds of {name}", partial(_inequality, x), advice)

@@ -132,7 +132,7 @@ def check(
     advice = {row: advice.get(row, ("", "")) for row in (_DISPERSION, *rows)}
     for name in numbers:
         advice[f"topics along {name}"] = (
-            f"Shares of topics along {name} go another way than the formula lets them: look at"
+            f"Shares of topics along {name} differ from what the formula allows: look at"
             f' .shares("{name}"), and take s({name}), or C({name}) of few values.',
             "",
         )

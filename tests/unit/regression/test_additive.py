@@ -378,7 +378,7 @@ def test_checks_see_what_a_model_leaves_out():
     p = dict(zip(found.statistics, found.p_values, strict=True))
     assert p["distance by sex and region"] < 0.01
     assert p["distance by sex"] > 0.05
-    assert "Shares by sex and region differ more than the model predicts: add sex:region" in found.verdict
+    assert "by sex and region differ more than the model predicts: add sex:region" in found.verdict
     new = {name: column[::-1] for name, column in table.items()} | {"sex": ["f"] * 600}
     told = run.check(new)
     assert "calibration of left" in told.statistics
