@@ -54,7 +54,7 @@ def _run_everything_once() -> None:
         posterior = sample(
             model, corpus, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
             callback=DocumentCompletion(held_out, every=1),
-            starts="shared" if corpus is structured else "own",
+            starts="shared" if corpus is structured else "independent",
         )  # fmt: skip
         if "Sigma" in posterior:
             topic_correlations(posterior, num_simulated=10)

@@ -266,7 +266,8 @@ def sampled(
         with pages:
             posterior = sample(
                 job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
-                until=options.until, cluster=cluster, starts=getattr(options, "starts", "own"),
+                until=options.until, cluster=cluster,
+                starts=getattr(options, "starts", "independent"),
                 **running(options),
             )  # fmt: skip
     except KeyboardInterrupt:

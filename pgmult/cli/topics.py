@@ -73,7 +73,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         ),
     )
     fit.add_argument(
-        "--starts", choices=["own", "shared"], default="own",
+        "--starts", choices=["independent", "shared"], default="independent",
         help="Start each chain at a start of its own, to see which topics recur (default), or all"
         " at the same",
     )  # fmt: skip

@@ -72,8 +72,8 @@ def check(
     counts, totals = data.counts[full], data.totals[full]
     impossible = int(np.sum(~data.was_counted[full]))
     rng = np.random.default_rng(as_seed(random_seed))
-    law = getattr(run.model, "law", None)  # sticks have one
-    has_own = law is not None and has_effects(law(data), data.inputs.shape[1])
+    covariance = getattr(run.model, "full_covariance", None)  # sticks have one
+    has_own = covariance is not None and has_effects(covariance(data), data.inputs.shape[1])
     more, less = _ADVICE["dispersion"]
     advice = {"dispersion": (more.format("" if has_own else "overdispersion=, or "), less)}
     shares = (pi / pi.sum(axis=1, keepdims=True) for pi in predictions.draws[:, full])

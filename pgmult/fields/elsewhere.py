@@ -47,8 +47,10 @@ def predict_at(
         draws = state.on_tables(sticks)
         values = []
         for group, draw in zip(sticks, draws, strict=True):  # jointly, given psi in all cells
-            law = group.law(draw.x)
-            away = law.draw_elsewhere(rng, new, law.rotate(draw.psi - group.mean(draw.beta)))
+            gaussian = group.gaussian(draw.x)
+            away = gaussian.draw_elsewhere(
+                rng, new, gaussian.rotate(draw.psi - group.mean(draw.beta))
+            )
             values.append(mean[:, group.columns] + away)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
         for group, draw, value in zip(sticks, draws, values, strict=True):
@@ -81,13 +83,13 @@ def _moments(
 
     In a cell of the table they are those given psi in the other cells and omega there.
     """
-    law, centre = sticks.law(draw.x), sticks.mean(draw.beta)
-    rotated = law.rotate(draw.psi - centre)
-    away, var = law.elsewhere(new, rotated)
+    gaussian, centre = sticks.gaussian(draw.x), sticks.mean(draw.beta)
+    rotated = gaussian.rotate(draw.psi - centre)
+    away, var = gaussian.elsewhere(new, rotated)
     means, variances = mean + away, np.repeat(var[:, None], mean.shape[1], axis=1)
     _, rows, columns = sticks.table.found(new)
     inside = (rows < sticks.table.shape[0]) & (columns < sticks.table.shape[1])
-    away, var = law.others(rotated)
+    away, var = gaussian.others(rotated)
     cells = rows[inside], columns[inside]
     site = sticks.table.cells.reshape(sticks.table.shape)[cells]
     J, h = np.zeros((2, len(site), mean.shape[1]))

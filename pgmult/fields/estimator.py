@@ -208,7 +208,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def sample_y(
         self, X: Any, n_samples: int = 1, totals: ArrayLike = 1, random_state: Any = None
     ) -> Any:
-        """Draws of y from its posterior predictive law, joint over rows.
+        """Draws of y from its posterior predictive distribution, joint over rows.
 
         Parameters
         ----------

@@ -72,15 +72,17 @@ def without_row(
     if not (together and isinstance(run.model, MultinomialGP)):
         log_probs = as_drawn(run, data, rows, max_draws)
         return np.einsum("cdrk,rk->cdr", log_probs, counts_of_rows), log_probs
-    laws = _Laws(run.model, data)
-    most = _number(run, data, max_draws, laws.affordable)
+    conditionals = _Conditionals(run.model, data)
+    most = _number(run, data, max_draws, conditionals.affordable)
     draws = [run.thinned(name, most) for name in _NEEDED]
     shape = draws[0].shape[:2]
     log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *counts_of_rows.shape))
     counts = _Counts.of(data, rows)
     for at in np.ndindex(*shape):
-        psi, *law = laws.of(*(values[at] for values in draws))
-        log_p[at], log_probs[at] = counts.log_probs(*(x[data.row_sites[rows]] for x in (psi, *law)))
+        psi, *moments = conditionals.of(*(values[at] for values in draws))
+        log_p[at], log_probs[at] = counts.log_probs(
+            *(x[data.row_sites[rows]] for x in (psi, *moments))
+        )
     return log_p, log_probs
 
 
@@ -100,8 +102,8 @@ def as_drawn(run: Posterior, data: CountField, rows: IntArray, max_draws: int) -
     return np.log(np.maximum(probs, _LEAST))
 
 
-class _Laws:
-    """Laws of psi at each site given psi at all others that have counts, or at all of a table."""
+class _Conditionals:
+    """Psi at each site given psi at all others that have counts, or at all of a table."""
 
     def __init__(self, model: MultinomialGP, data: CountField):
         self._model, self._data = model, data
@@ -129,9 +131,9 @@ class _Laws:
             theta = hyperparameters[min(i, len(hyperparameters) - 1)]
             if self._table is not None:
                 sticks = self._table[i]
-                law = sticks.law(np.log(theta[: len(sticks.start)]))
+                gaussian = sticks.gaussian(np.log(theta[: len(sticks.start)]))
                 away = sticks.table.arranged(psi[:, columns]) - sticks.mean(beta[:, columns])
-                centre, spread = law.others(law.rotate(away))
+                centre, spread = gaussian.others(gaussian.rotate(away))
                 mean[:, columns] = sticks.table.at_sites(centre + sticks.mean(beta[:, columns]))[
                     :size
                 ]
@@ -148,8 +150,8 @@ class _Laws:
         return psi[:size], mean, np.maximum(var, _LEAST_VAR)
 
     def _inverse(self, theta: FloatArray) -> FloatArray:
-        law = self._model.law(self._data)
-        cov = law.with_log_params(np.log(theta)) if law.num_params else law
+        cov = self._model.full_covariance(self._data)
+        cov = cov.with_log_params(np.log(theta)) if cov.num_params else cov
         matrix = cov.cov(self._data.sites[self._seen])
         matrix[np.diag_indices(len(matrix))] += _NUGGET * matrix.max()
         return np.asarray(cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix))))

@@ -437,7 +437,7 @@ def _learned(posterior: Posterior, grid: Grid) -> Section:
     if "hyperparameters" not in posterior or not np.size(posterior["hyperparameters"]):
         return Section("What the model learned")
     values = np.asarray(posterior["hyperparameters"])
-    names = hyperparameter_names(posterior.model.law(grid.data), grid.data)
+    names = hyperparameter_names(posterior.model.full_covariance(grid.data), grid.data)
     labels = posterior.coords.get("covariance", np.arange(values.shape[2]))
     rows = []
     for c in range(values.shape[2]):

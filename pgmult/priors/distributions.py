@@ -1,4 +1,4 @@
-"""Laws of single parameters, to set priors with: ``priors={"(1 | state)": HalfT(3, 0.5)}``.
+"""Distributions of single parameters, for priors: ``priors={"(1 | state)": HalfT(3, 0.5)}``.
 
 >>> print(HalfT(3, 0.5), Normal(0, 2.5), LKJ(2), LogNormal(10, 0.5))
 HalfT(3, 0.5) Normal(0, 2.5) LKJ(2) LogNormal(10, 0.5)

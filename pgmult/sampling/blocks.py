@@ -126,6 +126,8 @@ class SweepsInBlocks:
 
     Attributes
     ----------
+    in_blocks : bool
+        False for a model whose rows depend on each other, and which has a sweep without blocks.
     row_dim : str
         The axis of rows.
     cell_dim : str
@@ -140,6 +142,7 @@ class SweepsInBlocks:
 
     __slots__ = ()
 
+    in_blocks: ClassVar[bool] = True
     row_dim: ClassVar[str]
     cell_dim: ClassVar[str] = ""
     summary_names: ClassVar[frozenset[str]] = frozenset()
@@ -207,9 +210,7 @@ class SweepsInBlocks:
 
 def is_in_blocks(model: Any) -> bool:
     """Whether a model's sweeps are made of blocks."""
-    nothing = SweepsInBlocks.local_step
-    has_steps = isinstance(model, SweepsInBlocks) and isinstance(model, Sampled)
-    return has_steps or getattr(type(model), "local_step", nothing) is not nothing
+    return isinstance(model, SweepsInBlocks) and model.in_blocks
 
 
 def as_block_model(model: Any) -> Any:
@@ -217,8 +218,6 @@ def as_block_model(model: Any) -> Any:
     if not is_in_blocks(model):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
-            " (CorrelatedTopics, StructuralTopics, DynamicTopics, MultinomialLDS and"
-            " MixedLogit do)"
         )
     return model
 

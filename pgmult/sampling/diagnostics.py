@@ -83,11 +83,6 @@ def ess_tail(draws: ArrayLike) -> FloatArray:
     return _by_entry(_ess_tail, draws)
 
 
-def ess_mean(draws: ArrayLike) -> FloatArray:
-    """Effective sample size for the mean, without rank normalisation; arguments as `r_hat`."""
-    return _by_entry(lambda x: _ess(_halves(x)), draws)
-
-
 def mcse_mean(draws: ArrayLike) -> FloatArray:
     """Monte Carlo standard error of the mean; arguments as `r_hat`."""
     return _by_entry(lambda x: x.std(axis=(1, 2), ddof=1) / np.sqrt(_ess(_halves(x))), draws)

@@ -51,7 +51,7 @@ def sample(
     random_seed: int | None = None,
     progressbar: bool = True,
     keep: str | Sequence[str] | Mapping[str, int] | None = None,
-    starts: Any = "own",
+    starts: Any = "independent",
     callback: Callback | None = None,
     until: str | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -87,15 +87,15 @@ def sample(
         likelihood is always kept, as a sample statistic. A mapping says every how manyth draw is
         kept of each: ``{"mu": 1, "topics": 20}``; of 2 and more to seven digits. Such variables are
         not judged for convergence, and questions that take several use the draws that all have.
-    starts : {"own", "shared"}, start or list of one per chain
-        Where chains begin. "own", the default: every chain finds its own start, so that agreement
-        between chains is evidence. "shared": one start is found, by the model's search if it has
-        one, and all chains begin there, to describe one mode of a posterior with many: chains agree
-        by construction, and every result is *given that mode*. A start from
+    starts : {"independent", "shared"}, start or list of one per chain
+        Where chains begin. "independent", the default: every chain finds its own start, so that
+        agreement between chains is evidence. "shared": one start is found, by the model's search if
+        it has one, and all chains begin there, to describe one mode of a posterior with many:
+        chains agree by construction, and every result is *given that mode*. A start from
         `pgmult.topics.find_start`, or a state, is shared as well; a list has one per chain.
-        ``attrs["starts"]`` of the posterior says which it was, "own", "shared" or "given" (a list),
-        and ``attrs["start_facts"]`` what the searches report of their starts, one mapping each; for
-        topics, their `support` among the search's leaves.
+        ``attrs["starts"]`` of the posterior says which it was, "independent", "shared" or "given"
+        (a list), and ``attrs["start_facts"]`` what the searches report of their starts, one mapping
+        each; for topics, their `support` among the search's leaves.
     callback : callable, optional
         Called as ``callback(sweep)`` after every sweep, one call at a time: see `Sweep`.
     until : str, optional

@@ -229,9 +229,9 @@ def _begin(
     starts: Any, model: Any, data: Any, settings: Settings, threads: int
 ) -> tuple[Any, dict[str, Any]]:
     """States to begin with, None where chains find their own, and attributes that describe them."""
-    if isinstance(starts, str) and as_choice(starts, "starts", ("own", "shared")) == "own":
-        return None, {"starts": "own"}
     if isinstance(starts, str):
+        if as_choice(starts, "starts", ("independent", "shared")) == "independent":
+            return None, {"starts": starts}
         entropy = np.random.SeedSequence(settings.entropy, spawn_key=(_SHARED,))
         rng = np.random.Generator(np.random.Philox(entropy))
         with row_threads(threads):
@@ -249,7 +249,7 @@ def _begin(
     for start in several_starts:
         if isinstance(start, type) or not is_dataclass(start):
             raise TypeError(
-                f"starts must be 'own', 'shared', a start, a state or a list of these,"
+                f"starts must be 'independent', 'shared', a start, a state or a list of these,"
                 f" got {brief(start)}"
             )
     states = [start.state if isinstance(start, Start) else start for start in several_starts]

@@ -245,7 +245,7 @@ def nuts_of(model, data, draws):
     far = ((data.sites[:, None, 1:] - data.sites[:, 1:]) ** 2).sum(-1)
 
     def law():
-        medians = jnp.asarray(model.law(data).log_params)
+        medians = jnp.asarray(model.full_covariance(data).log_params)
         theta = numpyro.sample("theta", dist.Normal(medians, 1.0).to_event(1))
         centre = jnp.asarray(trend.centre[0])
         level = numpyro.sample("level", dist.Normal(centre, np.sqrt(trend.var)).to_event(1))

@@ -28,7 +28,7 @@ from pgmult import fields, sequences, topics
 from pgmult.fields.covariances import Matern
 from pgmult.priors import Normal
 from pgmult.regression import AdditiveRegression
-from pgmult.sampling.diagnostics import ess_mean
+from pgmult.sampling.diagnostics import mcse_mean
 from tests.benchmarks import beside, sequences_mixing
 
 
@@ -95,7 +95,7 @@ def nuts(x, y, var, num_draws):
 
 
 def report(name, draws, seconds):
-    sizes = ess_mean(draws[None])
+    sizes = draws.var(axis=0) / mcse_mean(draws[None]) ** 2
     print(
         f"  {name:7s} min {sizes.min() / seconds:8.1f}  median {np.median(sizes) / seconds:8.1f}"
         f"  ({len(draws)} draws, smallest effective size {sizes.min():.0f}, {seconds:.2f} s)",

@@ -75,7 +75,7 @@ def nuts(options):
     _, jnp, numpyro, dist = numpyro_parts()
     taken, reaching = (jnp.asarray(part) for part in model.binomials(data))
     trend, n = model.trend(data), data.num_sites
-    covariance = model.law(data)
+    covariance = model.full_covariance(data)
     leaves = covariance.leaves()
     spreads = np.array([leaf.priors[name].sd for leaf in leaves for name in leaf.param_names])
     years = jnp.asarray(np.abs(data.sites[:, [0]] - data.sites[:, 0]))
@@ -97,7 +97,7 @@ def nuts(options):
     tell("NUTS", seconds, hyperparameters=theirs[0][None], probabilities=theirs[1][None])
     for name, mine, other in zip(("hyperparameters", "probabilities"), ours, theirs, strict=True):
         agreement(name, mine.reshape(-1, *mine.shape[2:]), other)
-    for i, name in enumerate(model.law(data).param_names):
+    for i, name in enumerate(model.full_covariance(data).param_names):
         mine, other = ours[0][..., i], theirs[0][:, i]
         print(
             f"  log {name}: {mine.mean():.3f} (sd {mine.std():.3f}), NUTS {other.mean():.3f}"

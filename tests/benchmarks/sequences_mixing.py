@@ -43,7 +43,7 @@ from scipy.stats import rankdata
 
 import pgmult
 from pgmult.latent.terms import from_sd
-from pgmult.sampling.diagnostics import ess_bulk, ess_mean, r_hat
+from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
 from pgmult.sequences import (
     MixedHMM,
     MultinomialHMM,
@@ -429,9 +429,7 @@ def compare(one, other):
         both = rankdata(np.concatenate([x, y], axis=1), axis=1)
         x_rank, y_rank = both[:, : x.shape[1]], both[:, x.shape[1] :]
         gap = x_rank.mean(axis=(0, 1)) - y_rank.mean(axis=(0, 1))
-        error = np.sqrt(
-            x_rank.var(axis=(0, 1)) / ess_mean(x_rank) + y_rank.var(axis=(0, 1)) / ess_mean(y_rank)
-        )
+        error = np.hypot(mcse_mean(x_rank), mcse_mean(y_rank))
         wide = (np.subtract(*np.quantile(each, (0.9, 0.1), axis=(0, 1))) for each in (x, y))
         z, ratio = gap / error, np.divide(*wide)
         print(

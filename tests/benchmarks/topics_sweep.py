@@ -22,7 +22,7 @@ from topics import ap_split, tomotopy_documents
 
 import pgmult
 import pgmult.sampling.blocks
-from pgmult.sampling.diagnostics import ess_mean
+from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.swing import swing_psi
 
@@ -121,7 +121,8 @@ def paths(options):
                 theta.append(link.probs(psi[:600]))
             cost = least({"psi": lambda psi=psi, move=move: move(psi)}, options.rounds)["psi"]
             cost /= len(psi)
-            found = ess_mean(np.array(theta)[None]) / options.sweeps
+            kept = np.array(theta)
+            found = kept.var(axis=0) / mcse_mean(kept[None]) ** 2 / options.sweeps
             low, middle = np.quantile(found, [0.05, 0.5]) / cost
             print(
                 f"{kind.__name__}, K = {num_topics}:"

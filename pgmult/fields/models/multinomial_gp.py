@@ -127,7 +127,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     overdispersion : float or "auto"
         Where positive, every site has an independent effect of its own on each stick, with this
         variance (the prior median, where hyperparameters are sampled: within a factor of 20 in 95
-        of 100): counts vary by more than the smooth law and multinomial noise. Short for
+        of 100): counts vary by more than the smooth field and multinomial noise. Short for
         ``covariance + White(overdispersion)``. New inputs have effects of their own as well.
         "auto" is .05 where hyperparameters are learned, the covariance has no such effects, and
         sites have a hundred counts on average, so that they tell of it, or the structure is a
@@ -182,7 +182,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         """The link from psi to probabilities, its sticks in the order of the data."""
         return _link(data)
 
-    def law(self, data: CountField) -> Covariance:
+    def full_covariance(self, data: CountField) -> Covariance:
         """The covariance of each stick around its mean, overdispersion included."""
         var = self.overdispersion
         if var == "auto":
@@ -202,14 +202,14 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def fixed(self, data: CountField) -> FloatArray | None:
         """Return the hyperparameters where they are not sampled; else None."""
-        if self.hyperparameters == "sampled" and self.law(data).num_params > 0:
+        if self.hyperparameters == "sampled" and self.full_covariance(data).num_params > 0:
             return None
         return np.exp(self.start(data))
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
         rows = 1 if self.shared else data.num_categories - 1
-        return np.tile(self.law(data).log_params, (rows, 1))
+        return np.tile(self.full_covariance(data).log_params, (rows, 1))
 
     def trend(self, data: CountField) -> Trend:
         """The learned part of the mean at the sites; no feature where nothing is learned."""
@@ -244,9 +244,11 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
         """The priors of psi at the sites, one for each of `columns`."""
-        law, mean = self.law(data), self.mean_at_sites(beta, data)
+        covariance, mean = self.full_covariance(data), self.mean_at_sites(beta, data)
         return [
-            make_field(self.structure, _at(law, tuple(row.tolist())), data.sites, mean[:, columns])
+            make_field(
+                self.structure, _at(covariance, tuple(row.tolist())), data.sites, mean[:, columns]
+            )
             for row, columns in zip(theta, self.columns(data), strict=True)
         ]
 
@@ -282,7 +284,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             "stick": sticks,
             "feature": ["constant", *inputs][: len(self.trend(data).centre)],
             "covariance": ["shared"] if self.shared else sticks,
-            "hyperparameter": list(self.law(data).param_names),
+            "hyperparameter": list(self.full_covariance(data).param_names),
         }
 
     def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
@@ -290,7 +292,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         fixed, centre = self.fixed(data), self.trend(data).centre
         theta = self.start(data)
         if fixed is None:
-            theta = np.array([self.law(data).sample_log_params(rng) for _ in theta])
+            theta = np.array([self.full_covariance(data).sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
         if (sticks := self.table_sticks(data)) is not None:
             draws = []
@@ -310,18 +312,18 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
 @once_a_data_set
 def _table_sticks(data: CountField, model: MultinomialGP) -> list[TableSticks] | None:
-    law = model.law(data)
-    table = find_table(model.structure, law, data.sites)
+    covariance = model.full_covariance(data)
+    table = find_table(model.structure, covariance, data.sites)
     if table is None:
         return None
-    start = law.log_params if model.fixed(data) is None else np.empty(0)
+    start = covariance.log_params if model.fixed(data) is None else np.empty(0)
     # cells without an input are sites without counts
     data = replace(data, sites=table.sites)
     (taken, reaching), trend = model.binomials(data), model.trend(data)
     level = model.level(data)[0]
     return [
         TableSticks(
-            columns, law, start, table, trend._replace(centre=trend.centre[:, columns]),
+            columns, covariance, start, table, trend._replace(centre=trend.centre[:, columns]),
             level[columns], taken[:, columns], reaching[:, columns],
         )
         for columns in model.columns(data)

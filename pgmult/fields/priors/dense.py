@@ -38,7 +38,7 @@ from pgmult.fields.compiled.dense_fields import (
     solve_columns,
 )
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.priors.field import Field, FieldLaw, Trend
+from pgmult.fields.priors.field import Field, FieldGaussian, Trend
 
 _MOST_KEPT = 10**7  # numbers in the factors of all columns, 80 MB; else they are found anew
 _TINY = 1e-13  # of the largest variance: what is below is rounding
@@ -63,9 +63,9 @@ class GaussianProcess(Field):
     A draw costs O(n**3) once, for the prior, and O(m**3) per column, m the sites with J > 0.
     """
 
-    def law(self, trend: Trend) -> "DenseLaw":
-        """The law of the columns with a trend added, and of its coefficients."""
-        return DenseLaw(self, trend)
+    def with_trend(self, trend: Trend) -> "DenseGaussian":
+        """The distribution of the columns with a trend added, and of its coefficients."""
+        return DenseGaussian(self, trend)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
@@ -99,8 +99,8 @@ class GaussianProcess(Field):
         return self._means + _along(*_symmetric_root_of(*self._key), noise)
 
 
-class DenseLaw(FieldLaw):
-    """`FieldLaw` by one factor of a matrix a column, computed once."""
+class DenseGaussian(FieldGaussian):
+    """`FieldGaussian` by one factor of a matrix a column, computed once."""
 
     def __init__(self, field: GaussianProcess, trend: Trend):
         super().__init__(field, trend)

@@ -1,7 +1,7 @@
-"""Gaussian laws of many independent functions at n inputs, times a diagonal potential: methods.
+"""Many independent Gaussian functions at n inputs, times a diagonal potential: methods.
 
-`Field` lists the methods, and `FieldLaw` those of the joint law of the columns and of the
-coefficients of a trend, as `pgmult.latent` moves them.
+`Field` lists the methods, and `FieldGaussian` those of the joint distribution of the columns and of
+the coefficients of a trend, as `pgmult.latent` moves them.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ _DRAWS = 12  # that tell variances
 
 
 class FieldDraw(NamedTuple):
-    """One joint draw at new inputs, and the law there, the inputs integrated out.
+    """One joint draw at new inputs, and the distribution there, the inputs integrated out.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Trend(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(Checked, ABC):
-    """A Gaussian law of ``num_columns`` independent functions at n inputs.
+    """A Gaussian distribution of ``num_columns`` independent functions at n inputs.
 
     ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
     ``(m, num_columns)``.
@@ -78,8 +78,8 @@ class Field(Checked, ABC):
     potential: DiagonalPotential | None = None
 
     @abstractmethod
-    def law(self, trend: Trend) -> "FieldLaw":
-        """Return the law of the columns with a trend added, and of its coefficients."""
+    def with_trend(self, trend: Trend) -> "FieldGaussian":
+        """Return the distribution of the columns with a trend added, and of its coefficients."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -94,7 +94,7 @@ class Field(Checked, ABC):
         """Standard normal noise from which the prior computes the values, ``(m, num_columns)``.
 
         Potentials are ignored. Where the values do not determine the noise, as where the covariance
-        is singular, it is drawn. The noise has the same shape and law for every covariance, so
+        is singular, it is drawn. Its shape and distribution are those of every covariance, so
         ``there.colour(here.whiten(rng, values))`` turns a draw of one prior into one of another.
         """
 
@@ -114,9 +114,12 @@ class Field(Checked, ABC):
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike
     ) -> FieldDraw:
         """A joint draw at new inputs, and means and variances there."""
-        law, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
+        gaussian, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
         return FieldDraw(
-            *(values[n:] for values in (law.sample(rng), law.mean, law.variances(rng)))
+            *(
+                values[n:]
+                for values in (gaussian.sample(rng), gaussian.mean, gaussian.variances(rng))
+            )
         )
 
     def _complete(self) -> None:
@@ -150,8 +153,8 @@ class Field(Checked, ABC):
     def _means(self) -> FloatArray:
         return np.asarray(self.prior_mean)
 
-    def _alone(self) -> "FieldLaw":
-        return self.law(self._no_trend)
+    def _alone(self) -> "FieldGaussian":
+        return self.with_trend(self._no_trend)
 
     @property
     def _no_trend(self) -> Trend:
@@ -176,8 +179,8 @@ class Field(Checked, ABC):
         return wider.condition(DiagonalPotential(J, h))
 
 
-class FieldLaw(ABC):
-    """The law of w: columns of a field with a trend added, and below them its coefficients.
+class FieldGaussian(ABC):
+    """The Gaussian of w: columns of a field with a trend added, and below them its coefficients.
 
     Everything follows from the posterior covariance times a vector, by Matheron's rule: a draw is
     one of the prior with an error of each site, moved to the mean given what both leave

@@ -17,9 +17,9 @@ counts.
 >>> table = CellTable.of(covariance, np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]]))
 >>> table.shape, table.sites[-1]
 ((2, 2), array([0., 2.]))
->>> law = TableLaw.of(table, covariance)
->>> rotated = law.rotate(np.array([[1.0, 2.0], [0.0, 1.0]]))
->>> float(law.log_density(rotated).round(3))
+>>> gaussian = TableGaussian.of(table, covariance)
+>>> rotated = gaussian.rotate(np.array([[1.0, 2.0], [0.0, 1.0]]))
+>>> float(gaussian.log_density(rotated).round(3))
 -2.223
 """
 
@@ -224,8 +224,8 @@ def _layout(inputs: FloatArray, row_inputs: frozenset[int]) -> CellTable:
 
 
 @dataclass(frozen=True, eq=False)
-class TableLaw:
-    """The law of values in the cells of a table around their mean, and what follows from it.
+class TableGaussian:
+    """The Gaussian of values in the cells of a table around their mean, and what follows from it.
 
     Values are ``(..., num_rows, num_columns)``, those of `rotate` in the bases of eigenvectors.
 
@@ -249,7 +249,7 @@ class TableLaw:
     column_vectors: FloatArray
 
     @classmethod
-    def of(cls, table: CellTable, covariance: Covariance) -> "TableLaw":
+    def of(cls, table: CellTable, covariance: Covariance) -> "TableGaussian":
         """Solve the two eigenvalue problems."""
         factors = Factors.of(covariance, table.rows.shape[1])
         covs = (_cov(factors, table, table.rows), _cov(factors, table, table.columns, False))

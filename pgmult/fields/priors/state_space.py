@@ -38,7 +38,7 @@ from pgmult.fields.compiled.state_space import (
 )
 from pgmult.fields.covariances import Constant, Covariance, Matern, Product, Sum, White
 from pgmult.fields.covariances.base import CovarianceFamily, columns_of
-from pgmult.fields.priors.field import Field, FieldLaw, Trend
+from pgmult.fields.priors.field import Field, FieldGaussian, Trend
 
 _ROUNDING = 1e-13  # of the prior variance: innovations below are rounding
 
@@ -134,9 +134,9 @@ class StateSpaceProcess(Field):
         super(StateSpaceProcess, self)._complete()
         _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
 
-    def law(self, trend: Trend) -> "StateSpaceLaw":
-        """Return the law of the columns with a trend added, and of its coefficients."""
-        return StateSpaceLaw(self, trend)
+    def with_trend(self, trend: Trend) -> "StateSpaceGaussian":
+        """Return the distribution of the columns with a trend added, and of its coefficients."""
+        return StateSpaceGaussian(self, trend)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
@@ -161,8 +161,8 @@ class StateSpaceProcess(Field):
         return series.at_inputs(both[0] if whiten else both[1])
 
 
-class StateSpaceLaw(FieldLaw):
-    """`FieldLaw` by a filter whose state includes the coefficients."""
+class StateSpaceGaussian(FieldGaussian):
+    """`FieldGaussian` by a filter whose state includes the coefficients."""
 
     field: StateSpaceProcess
 

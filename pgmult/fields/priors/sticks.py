@@ -17,8 +17,8 @@ import numpy as np
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.priors.field import FieldLaw, Trend
-from pgmult.fields.priors.separable import CellTable, Factors, TableLaw
+from pgmult.fields.priors.field import FieldGaussian, Trend
+from pgmult.fields.priors.separable import CellTable, Factors, TableGaussian
 from pgmult.fields.priors.structures import Structure, make_field
 
 _REMEMBERED = 8  # posteriors given a potential, for a few chains: where each is and may go
@@ -59,7 +59,7 @@ class Sticks:
     ):
         self._structure, self._sites, self._covariance = structure, sites, covariance
         self._start, self._trend, self._level, self.counted = start, trend, level, counted
-        self._law_at = lru_cache(maxsize=_REMEMBERED)(self._find_law)
+        self._law_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
         self._covariance_at = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
 
     @property
@@ -88,7 +88,7 @@ class Sticks:
         everywhere[:, self.counted] = J, h
         return DiagonalPotential(*everywhere)
 
-    def at(self, x: FloatArray, absorbed: DiagonalPotential) -> FieldLaw:
+    def at(self, x: FloatArray, absorbed: DiagonalPotential) -> FieldGaussian:
         """Return the posterior of w at hyperparameters, rounded to the digits of a state."""
         return self._law_at(_key(x), absorbed)
 
@@ -102,9 +102,9 @@ class Sticks:
         out[self.counted] = g
         return out
 
-    def variances(self, law: FieldLaw, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: FieldGaussian, rng: np.random.Generator) -> FloatArray:
         """Return variances of the predictors."""
-        return np.maximum(law.variances(rng)[self.counted], _LEAST_VAR)
+        return np.maximum(gaussian.variances(rng)[self.counted], _LEAST_VAR)
 
     def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
         """The covariance, and the prior density of its parameters."""
@@ -113,10 +113,10 @@ class Sticks:
         covariance = self._covariance.with_log_params(np.frombuffer(x))
         return covariance, covariance.log_prior()
 
-    def _find_law(self, x: bytes, absorbed: DiagonalPotential) -> FieldLaw:
+    def _find_gaussian(self, x: bytes, absorbed: DiagonalPotential) -> FieldGaussian:
         covariance, _ = self._covariance_at(x)
         field = make_field(self._structure, covariance, self._sites, self._level)
-        return field._with(potential=absorbed).law(self._trend)
+        return field._with(potential=absorbed).with_trend(self._trend)
 
 
 def _key(x: FloatArray) -> bytes:
@@ -176,13 +176,13 @@ class TableSticks:
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
         self.bases = lru_cache(maxsize=_REMEMBERED)(
-            lambda x: TableLaw.of(table, self._moved(np.frombuffer(x)))
+            lambda x: TableGaussian.of(table, self._moved(np.frombuffer(x)))
         )
         kinds = [self._kind(i) for i in range(len(start))]
         self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
         self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
 
-    def law(self, x: FloatArray) -> TableLaw:
+    def gaussian(self, x: FloatArray) -> TableGaussian:
         """Return the prior of psi around its mean."""
         return self._at(x.tobytes())[0]
 
@@ -192,7 +192,7 @@ class TableSticks:
 
     def effect(self, x: FloatArray) -> float:
         """Return the variance of the effects of cells."""
-        return self.law(x).factors.effect
+        return self.gaussian(x).factors.effect
 
     def mean(self, beta: FloatArray) -> FloatArray:
         """Return the mean of psi, ``(num_sticks, num_rows, num_columns)``."""
@@ -200,7 +200,7 @@ class TableSticks:
 
     def sample(self, rng: np.random.Generator, x: FloatArray, beta: FloatArray) -> FloatArray:
         """Draw psi from its prior given hyperparameters and coefficients."""
-        return self.mean(beta) + self.law(x).draw(rng.standard_normal(self.taken.shape))
+        return self.mean(beta) + self.gaussian(x).draw(rng.standard_normal(self.taken.shape))
 
     def scales(self, x: FloatArray) -> bytes:
         """Return the key of `bases`: the hyperparameters that eigenvectors depend on."""
@@ -209,11 +209,11 @@ class TableSticks:
     def _moved(self, x: FloatArray) -> Covariance:
         return self._covariance.with_log_params(x) if len(x) else self._covariance
 
-    def _find(self, x: bytes) -> tuple[TableLaw, float]:
+    def _find(self, x: bytes) -> tuple[TableGaussian, float]:
         covariance = self._moved(np.frombuffer(x))
         factors = Factors.of(covariance, self.table.sites.shape[1])
-        law = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
-        return law, covariance.log_prior() if x else 0.0
+        gaussian = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
+        return gaussian, covariance.log_prior() if x else 0.0
 
     def _kind(self, i: int) -> str:
         """Whether a hyperparameter is the variance of the product, that of effects, or neither."""

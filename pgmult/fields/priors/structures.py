@@ -13,7 +13,7 @@ structure                     covariance                           a draw of one
                               of a table, else the state space if it fits, else dense
 ============================  ===================================  ================================
 
-All are exact: they draw from the same law. A separable field has a sampler of its own, for the
+All are exact: they draw from the same distribution. A separable field has its own sampler, for the
 inputs as cells of a table (`pgmult.fields.updates.table_sticks`); the others are made here.
 """
 

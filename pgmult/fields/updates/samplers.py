@@ -107,7 +107,7 @@ def sticks_of(model: MultinomialGP, data: CountField, columns: slice) -> Sticks:
     trend = model.trend(data)
     start = model.start(data)[0] if model.fixed(data) is None else np.empty(0)
     return Sticks(
-        model.structure, data.sites, model.law(data), start,
+        model.structure, data.sites, model.full_covariance(data), start,
         trend._replace(centre=trend.centre[:, columns]), model.level(data)[:, columns],
         np.flatnonzero(model.binomials(data)[1][:, columns].any(axis=1)),
     )  # fmt: skip

@@ -7,7 +7,7 @@ In every cell of a table (`pgmult.fields.priors.separable`) and for every stick,
 and the counts x are binomial given psi. A sweep:
 
 1. theta | psi              the rest integrated out: `sample_hyperparameters` of those of f, around
-                            a fixed law; slices of the variances
+                            a fixed distribution; slices of the variances
 2. beta, f | theta, psi     exact draws
 3. effect | u, x            psi integrated out, a step of a random walk; again after step 5
 4. those of f, f | beta, x  psi integrated out: `move_together`, see below
@@ -19,8 +19,8 @@ Without psi a cell's log likelihood L(u) has a curvature from 0, where its count
 where steps 2 and 6 by themselves move by the smaller one of two standard deviations. It is a
 Hamiltonian path that turns exactly about a Gaussian (`pgmult.latent.moves.swing`), here that of
 curvatures 1 / (a_t b_s): along the eigenvectors of K_rows / sqrt(a a') and of
-K_columns / sqrt(b b') it is diagonal. Its forces are those of psi's law expanded around its mode;
-whether it is accepted is by L itself.
+K_columns / sqrt(b b') it is diagonal. Its forces are those of psi's distribution expanded around
+its mode; whether it is accepted is by L itself.
 
 Step 4 is non-centred about the same Gaussian: u is carried along as its standard normal noise, so
 that hyperparameters move as if u were integrated out, but for what the Gaussian lacks (Murray and
@@ -28,9 +28,9 @@ Adams 2010, "Slice sampling covariance hyperparameters of latent Gaussian models
 that of `pgmult.latent.moves.reflect`. Step 1 moves far where cells scatter widely, step 4 where
 they hardly do.
 
-The law of steps 1 and 4 and the levels that curvatures are taken at are those of a pilot run,
-`Near`: they depend on the data alone. Eigenvectors change with length scales only; these move in
-fewer sweeps where eigenvalue problems would take most of the time.
+The distribution of steps 1 and 4 and the levels of curvatures are those of a pilot run,
+`Reference`: they depend on the data alone. Eigenvectors change with length scales only; these move
+in fewer sweeps where eigenvalue problems would take most of the time.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import new_key
 from pgmult.fields.compiled.cells import draw_rows, log_likelihood_rows, slope_rows
-from pgmult.fields.priors.separable import TableLaw
+from pgmult.fields.priors.separable import TableGaussian
 from pgmult.fields.priors.sticks import TableDraw, TableSticks
 from pgmult.latent.hyperparameters import Leaning, laplace, sample_hyperparameters
 from pgmult.sampling.moves import slice_sample
@@ -56,7 +56,7 @@ _LONG = 2.5  # sides of a table, of which the longer one has curvatures that all
 _RAREST = 0.1  # share of sweeps in which length scales move
 _REMEMBERED = 8  # eigenvectors, for a few chains
 _WIDTH = 0.3  # of the first interval of slices
-_WALK = 2.0  # standard deviations of the effects' law given u
+_WALK = 2.0  # standard deviations of the effects' distribution given u
 _WIDER = 1.4  # standard deviations of the other hyperparameters, over those by the potential
 _ROUNDS = 1, 1, 2, 4, 8, 16  # sweeps of a pilot
 _SETTLING = 8  # sweeps of a start
@@ -87,7 +87,7 @@ class Collapsed(NamedTuple):
     all else integrated out.
     """
 
-    law: TableLaw
+    gaussian: TableGaussian
     psi: FloatArray
     features: FloatArray
     precision: FloatArray
@@ -107,25 +107,25 @@ def scale_rate(sticks: TableSticks) -> float:
 
 def collapse(sticks: TableSticks, x: FloatArray, psi: FloatArray) -> Collapsed:
     """Rotate psi, and integrate u and the coefficients out."""
-    law = sticks.law(x)
+    gaussian = sticks.gaussian(x)
     away = psi - sticks.mean(sticks.trend.centre)
-    return collapse_rotated(sticks, x, law.rotate(away), law.rotate(sticks.features))
+    return collapse_rotated(sticks, x, gaussian.rotate(away), gaussian.rotate(sticks.features))
 
 
 def collapse_rotated(
     sticks: TableSticks, x: FloatArray, rotated: FloatArray, features: FloatArray
 ) -> Collapsed:
     """`collapse` psi less its mean, and features, both along the eigenvectors."""
-    law = sticks.law(x)
-    scaled = features / law.vars
+    gaussian = sticks.gaussian(x)
+    scaled = features / gaussian.vars
     precision = np.einsum("fij,gij->fg", scaled, features)
     precision = precision + np.eye(len(features)) / sticks.trend.var
     pull = np.einsum("fij,kij->fk", scaled, rotated)
     shift = np.linalg.solve(precision, pull)
     log_det = np.linalg.slogdet(sticks.trend.var * precision)[1]
-    density = law.log_density(rotated).sum() + 0.5 * np.sum(pull * shift)
+    density = gaussian.log_density(rotated).sum() + 0.5 * np.sum(pull * shift)
     density += sticks.log_prior(x) - 0.5 * len(rotated) * log_det
-    return Collapsed(law, rotated, features, precision, shift, float(density))
+    return Collapsed(gaussian, rotated, features, precision, shift, float(density))
 
 
 def draw_level(
@@ -133,14 +133,14 @@ def draw_level(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw the coefficients and u given psi."""
     collapsed = collapse(sticks, x, psi)
-    law, root = collapsed.law, np.linalg.cholesky(collapsed.precision)
+    gaussian, root = collapsed.gaussian, np.linalg.cholesky(collapsed.precision)
     shift = collapsed.shift + np.linalg.solve(root.T, rng.standard_normal(collapsed.shift.shape))
     residual = collapsed.psi - np.einsum("fk,fij->kij", shift, collapsed.features)
-    share = law.smooth / law.vars
-    sd = np.sqrt(share * law.factors.effect)
+    share = gaussian.smooth / gaussian.vars
+    sd = np.sqrt(share * gaussian.factors.effect)
     field = share * residual + sd * rng.standard_normal(residual.shape)
     beta = sticks.trend.centre + shift
-    return beta, sticks.mean(beta) + law.back(field)
+    return beta, sticks.mean(beta) + gaussian.back(field)
 
 
 def draw_cells(
@@ -214,10 +214,10 @@ class Potential:
     """
 
     def __init__(self, sticks: TableSticks, x: FloatArray, level: FloatArray):
-        law = sticks.law(x)
+        gaussian = sticks.gaussian(x)
         self._sticks, self.level = sticks, level
-        self._slopes, curvatures = slopes(sticks, level, law.factors.effect)
-        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / law.factors.variance))
+        self._slopes, curvatures = slopes(sticks, level, gaussian.factors.effect)
+        logs = 0.5 * np.log(np.maximum(curvatures, _LEAST / gaussian.factors.variance))
         of_sides = {side: logs.mean(axis=3 - side, keepdims=True) for side in (1, 2)}
         small, large = sorted((1, 2), key=lambda side: level.shape[side])
         if level.shape[large] > _LONG * level.shape[small]:  # its eigenvectors are dear
@@ -236,17 +236,17 @@ class Potential:
         """Return its slopes in u."""
         return np.asarray(self._slopes - self.roots**2 * (level - self.level))
 
-    def law(self, x: FloatArray, mean: FloatArray) -> "LevelGaussian":
+    def gaussian(self, x: FloatArray, mean: FloatArray) -> "LevelGaussian":
         """Return the Gaussian of u given this potential, hyperparameters and the mean of u."""
         bent = self._bent(self._sticks.scales(x))
         prior = bent.row_values[:, :, None] * bent.column_values[:, None]
-        prior = self._sticks.law(x).factors.variance * np.maximum(prior, 0.0)
+        prior = self._sticks.gaussian(x).factors.variance * np.maximum(prior, 0.0)
         return LevelGaussian(self, mean, bent, prior)
 
     def _find_bent(self, scales: bytes) -> _Bent:
-        law = self._sticks.bases(scales)
-        rows = self._rows * law.row_cov * self._rows.transpose(0, 2, 1)
-        columns = self._columns.transpose(0, 2, 1) * law.column_cov * self._columns
+        gaussian = self._sticks.bases(scales)
+        rows = self._rows * gaussian.row_cov * self._rows.transpose(0, 2, 1)
+        columns = self._columns.transpose(0, 2, 1) * gaussian.column_cov * self._columns
         return _Bent(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
 
 
@@ -349,7 +349,7 @@ def _reference(
 
     search(of_effects, sticks.of_effects, _WALK)
     potential = Potential(sticks, x, centre)
-    search(lambda x: potential.law(x, mean).log_evidence + sticks.log_prior(x), free, _WIDER)
+    search(lambda x: potential.gaussian(x, mean).log_evidence + sticks.log_prior(x), free, _WIDER)
     return Reference(Leaning(x, root, np.zeros(len(x))), potential)
 
 
@@ -480,16 +480,18 @@ def move_together(
     if not np.isfinite(sticks.log_prior(new)):
         return x, level, fit
     potential = reference.potential
-    old_law, law = potential.law(x, mean), potential.law(new, mean)
-    new_level = law.colour(old_law.white(rng, level))
+    old_gaussian, gaussian = potential.gaussian(x, mean), potential.gaussian(new, mean)
+    new_level = gaussian.colour(old_gaussian.white(rng, level))
     new_fit = log_likelihood(sticks, new_level, sticks.effect(new))
 
-    def log_weight(x: FloatArray, law: LevelGaussian, level: FloatArray, fit: FloatArray) -> float:
+    def log_weight(
+        x: FloatArray, gaussian: LevelGaussian, level: FloatArray, fit: FloatArray
+    ) -> float:
         correction = float(np.sum(fit - potential.log(level)))
-        density = sticks.log_prior(x) + law.log_evidence + correction
+        density = sticks.log_prior(x) + gaussian.log_evidence + correction
         return density - float(guess.log_density(x[free]))
 
-    gain = log_weight(new, law, new_level, new_fit) - log_weight(x, old_law, level, fit)
+    gain = log_weight(new, gaussian, new_level, new_fit) - log_weight(x, old_gaussian, level, fit)
     return (new, new_level, new_fit) if gain > -rng.exponential() else (x, level, fit)
 
 
@@ -507,25 +509,25 @@ def swing(
     `fit` is L at the old level.
     """
     var, potential = sticks.effect(x), reference.potential
-    law = potential.law(x, mean)
+    gaussian = potential.gaussian(x, mean)
 
     def pull(level: FloatArray) -> FloatArray:
-        return law.pull(slopes(sticks, level, var)[0] - potential.slope(level))
+        return gaussian.pull(slopes(sticks, level, var)[0] - potential.slope(level))
 
-    z = law.away(level)
-    v = np.sqrt(law.vars) * rng.standard_normal(z.shape)
+    z = gaussian.away(level)
+    v = np.sqrt(gaussian.vars) * rng.standard_normal(z.shape)
     step = 0.5 * np.pi / _KICKS * rng.uniform(0.8, 1.2)
     cos, sin = np.cos(step), np.sin(step)
     new, gain = level, potential.log(level) - fit
     for i in range(_KICKS + 1):
         length = step * (0.5 if i in (0, _KICKS) else 1.0)
         g = pull(new)
-        kicked = law.vars * g
+        kicked = gaussian.vars * g
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=(1, 2))
         v = v + length * kicked
         if i < _KICKS:
             z, v = z * cos + v * sin, v * cos - z * sin
-            new = law.level(z)
+            new = gaussian.level(z)
     new_fit = log_likelihood(sticks, new, var)
     accepted = gain + new_fit - potential.log(new) > -rng.exponential(size=len(gain))
     level = np.where(accepted[:, None, None], new, level)

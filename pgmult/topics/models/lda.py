@@ -93,6 +93,7 @@ class LDA(Checked, AllocatedTopics):
         **OF_TOPICS,
         "topics": ("topic", "word"),
     }
+    in_blocks: ClassVar[bool] = False  # topics are integrated out, and join all documents
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
     default_keep: ClassVar[tuple[str, ...]] = (
         "topics", "alpha", "topic_shares", "effective_topics",

@@ -10,7 +10,7 @@ from pgmult.latent.hyperparameters import Leaning
 
 @pytest.fixture(params=[0.3, 9.0], ids=["near", "far"])
 def any_approximation(request, monkeypatch):
-    """Half of the curvature at 0 everywhere, and any law of hyperparameters: a bad one will do.
+    """Half of the curvature at 0 everywhere, and bad distributions of hyperparameters will do.
 
     A good one hides what is missing, and the search for it is most of a tiny sweep. The moves are
     those that are made where it is said to be near, leaps and turns, or far, carries and swings.

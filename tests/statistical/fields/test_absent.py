@@ -1,4 +1,4 @@
-"""Categories that were not counted: sweeps leave the joint law, and are refused if they count."""
+"""Categories that were not counted: sweeps leave the joint distribution unless they count."""
 
 from dataclasses import replace
 

@@ -9,7 +9,7 @@ import pgmult
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, White
 from pgmult.fields.priors import structures
-from pgmult.fields.priors.state_space import StateSpaceLaw, StateSpaceProcess
+from pgmult.fields.priors.state_space import StateSpaceGaussian, StateSpaceProcess
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, mutant, rejects
 
@@ -31,7 +31,7 @@ def test_joint_distribution(any_approximation):
     check_geweke(MODEL, DATA, replicates=200)
 
 
-class VagueLaw(StateSpaceLaw):
+class VagueGaussian(StateSpaceGaussian):
     """Its filter sees less of the observations."""
 
     def __init__(self, field, trend):
@@ -40,10 +40,10 @@ class VagueLaw(StateSpaceLaw):
 
 
 class Vague(StateSpaceProcess):
-    """Fields of such laws."""
+    """Fields of such distributions."""
 
-    def law(self, trend):
-        return VagueLaw(self, trend)
+    def with_trend(self, trend):
+        return VagueGaussian(self, trend)
 
 
 class Narrow(StateSpaceProcess):

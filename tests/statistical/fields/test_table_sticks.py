@@ -1,4 +1,4 @@
-"""Separable fields: every move leaves the joint law as it is, and is refused when broken."""
+"""Separable fields: every move leaves the joint distribution, and is refused when broken."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ STATISTICS = {
 
 
 def rough(sticks):
-    """Any law of hyperparameters and any levels: bad ones will do, and a pilot would take long."""
+    """Any hyperparameters and any levels: bad ones will do, and a pilot would take long."""
     x = sticks.start
     level = np.linspace(-1.0, 1.5, sticks.taken.size).reshape(sticks.taken.shape)
     guess = Leaning(x, 0.5 * np.eye(len(x)), np.zeros(len(x)))
@@ -179,7 +179,9 @@ def levels_too_high(rng, sticks, x, psi):
 def collapsed_without_beta(sticks, x, rotated, features):
     """The mean's coefficients are taken for known."""
     right = COLLAPSE(sticks, x, rotated, features)
-    return right._replace(log_density=right.law.log_density(rotated).sum() + sticks.log_prior(x))
+    return right._replace(
+        log_density=right.gaussian.log_density(rotated).sum() + sticks.log_prior(x)
+    )
 
 
 SWING, MOVE_EFFECTS = table_sticks.swing, table_sticks.move_effects
@@ -251,7 +253,7 @@ def moved_alone(replicates=600, moves=5):
     (sticks,) = ALONE.table_sticks(data)
     free = np.ones(len(sticks.start), dtype=bool)
     for _ in range(replicates):
-        x = ALONE.law(data).sample_log_params(rng)
+        x = ALONE.full_covariance(data).sample_log_params(rng)
         psi = sticks.sample(rng, x, sticks.trend.centre)
         _, level = table_sticks.draw_level(rng, sticks, x, psi)
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
@@ -266,8 +268,8 @@ def moved_alone(replicates=600, moves=5):
 
 def _predicted_of(sticks, x, mean, level, fit):
     """Statistics that a move which is wrong changes."""
-    law = sticks.law(x)
-    squares = np.mean(law.rotate(level - mean) ** 2 / np.maximum(law.smooth, 1e-9))
+    gaussian = sticks.gaussian(x)
+    squares = np.mean(gaussian.rotate(level - mean) ** 2 / np.maximum(gaussian.smooth, 1e-9))
     return np.array([*x, *x**2, squares, level.mean(), np.mean(level**2), fit.sum()])
 
 
@@ -276,14 +278,14 @@ def test_move_together_by_itself():
 
 
 def without_evidence(self, x, mean):
-    law = LAW(self, x, mean)
-    law.log_evidence = 0.0
-    return law
+    gaussian = GAUSSIAN(self, x, mean)
+    gaussian.log_evidence = 0.0
+    return gaussian
 
 
-LAW = Potential.law
+GAUSSIAN = Potential.gaussian
 BROKEN_ALONE = {
-    "how likely hyperparameters are for the Gaussian": [(Potential, "law", without_evidence)],
+    "how likely hyperparameters are for the Gaussian": [(Potential, "gaussian", without_evidence)],
     "how they are proposed": [(Leaning, "log_density", lambda self, x: 0.0)],
     "what the Gaussian lacks": [
         (Potential, "log", lambda self, level: np.zeros(1)),

@@ -68,14 +68,17 @@ def test_overdispersion_is_an_effect_of_every_site():
 def test_overdispersion_is_learned_where_counts_tell_of_it():
     few = as_field(np.arange(5.0), np.full((5, 3), 30))
     series = MultinomialGP(4.0 * Matern(0.5, 3.0))
-    assert series.law(RARE).param_names[-1] == "White.var"
-    assert series.law(few) is series.covariance
-    assert replace(series, hyperparameters="fixed").law(RARE) is series.covariance
-    assert replace(series, covariance=2.0 * Matern(1.5) + White(0.1)).law(RARE).num_params == 3
-    assert replace(series, overdispersion=0.0).law(RARE) is series.covariance
+    assert series.full_covariance(RARE).param_names[-1] == "White.var"
+    assert series.full_covariance(few) is series.covariance
+    assert replace(series, hyperparameters="fixed").full_covariance(RARE) is series.covariance
+    assert (
+        replace(series, covariance=2.0 * Matern(1.5) + White(0.1)).full_covariance(RARE).num_params
+        == 3
+    )
+    assert replace(series, overdispersion=0.0).full_covariance(RARE) is series.covariance
     cells = as_field(INPUTS, np.full((len(INPUTS), 3), 2))
     table = MultinomialGP(COVARIANCE, structure="separable")
-    assert table.law(cells).param_names[-1] == "White.var"
-    prior = table.law(cells).leaves()[-1].priors["var"]
+    assert table.full_covariance(cells).param_names[-1] == "White.var"
+    prior = table.full_covariance(cells).leaves()[-1].priors["var"]
     for var in (0.01, 1.0):
         assert abs(np.log(var / prior.median)) <= 2.0 * prior.sd

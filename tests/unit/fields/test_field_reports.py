@@ -105,8 +105,8 @@ def test_an_axis_of_dates_has_dates():
     for month in ("2000-04", "2000-07", "2000-10", "2001-01"):
         assert f">{month}</text>" in figure
     assert ">2000.5</text>" not in figure
-    law = Matern(1.5, 5.0, active=[0])
-    assert hyperparameter_names(law, data) == ["length scale of day, in years (Matern)"]
+    covariance = Matern(1.5, 5.0, active=[0])
+    assert hyperparameter_names(covariance, data) == ["length scale of day, in years (Matern)"]
 
 
 def test_who_leads_is_told_with_its_probability():
@@ -149,8 +149,8 @@ def test_a_map_is_drawn_where_places_are_states():
 
 def test_parameters_are_named_by_their_columns():
     data, _ = field()
-    law = 2.0 * Matern(1.5, 5.0, active=[0]) + White(0.1)
-    assert hyperparameter_names(law, data) == [
+    covariance = 2.0 * Matern(1.5, 5.0, active=[0]) + White(0.1)
+    assert hyperparameter_names(covariance, data) == [
         "variance (Constant)",
         "length scale of year (Matern)",
         "variance of year, place (White)",

@@ -47,29 +47,31 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
         seen = family.absorb(
             potential.J[family.counted, columns], potential.h[family.counted, columns]
         )
-        theta = model.law(DATA).log_params + 0.5 * rng.standard_normal(3)
+        theta = model.full_covariance(DATA).log_params + 0.5 * rng.standard_normal(3)
         covariance = model.covariance.with_log_params(theta)
         assert family.log_prior(theta) == pytest.approx(covariance.log_prior())
         cov = covariance.cov(DATA.sites) + model.mean_var * features @ features.T
-        law, expected = family.at(theta, seen), 0.0
+        gaussian, expected = family.at(theta, seen), 0.0
         for k in range(2)[columns]:
             J, h, mean = potential.J[:, k], potential.h[:, k], level[:, k]
             system, left = np.eye(len(cov)) + cov * J, h - J * mean
             shift = np.linalg.solve(system, cov @ left)
             expected += mean @ (h - 0.5 * J * mean) + 0.5 * left @ shift
             expected -= 0.5 * np.linalg.slogdet(system)[1]
-            got = law.mean[: len(cov), k - columns.start]
+            got = gaussian.mean[: len(cov), k - columns.start]
             np.testing.assert_allclose(got, mean + shift, atol=1e-8)
-        np.testing.assert_allclose(law.log_evidence, expected, atol=1e-8)
-        np.testing.assert_array_equal(family.predictor(law.mean), law.mean[family.counted])
+        np.testing.assert_allclose(gaussian.log_evidence, expected, atol=1e-8)
+        np.testing.assert_array_equal(
+            family.predictor(gaussian.mean), gaussian.mean[family.counted]
+        )
         g = rng.standard_normal(family.shape)
-        assert np.sum(family.pull(g) * law.mean) == pytest.approx(
-            np.sum(g * family.predictor(law.mean))
+        assert np.sum(family.pull(g) * gaussian.mean) == pytest.approx(
+            np.sum(g * family.predictor(gaussian.mean))
         )
 
 
 def test_what_a_state_keeps_of_hyperparameters_is_enough():
-    """The law is found again where the chain is: by the logarithms of exponentials."""
+    """The distribution is found again where the chain is: by the logarithms of exponentials."""
     family = sticks_of(MODEL, DATA, slice(0, 2))
     seen = family.absorb(*np.ones((2, *family.shape)))
     for x in 3.0 * np.random.default_rng(0).standard_normal((50, 3)):

@@ -1,4 +1,4 @@
-"""The scikit-learn face of multinomial Gaussian processes: conventions, units, labels, laws."""
+"""The scikit-learn face of multinomial Gaussian processes: conventions, units, labels, draws."""
 
 from collections import Counter
 

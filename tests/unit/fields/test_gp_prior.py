@@ -85,7 +85,7 @@ def test_a_trend_is_drawn_along_with_the_columns():
         DiagonalPotential(np.tile(J[:, :1], draws), np.tile(h[:, :1], draws))
     )
     trend = Trend(features, np.tile(centre, draws), var)
-    drawn = field.law(trend).sample(np.random.default_rng(10))
+    drawn = field.with_trend(trend).sample(np.random.default_rng(10))
     both = np.concatenate([features, np.eye(2)])  # of the coefficients, as (psi, beta)
     cov = var * both @ both.T
     cov[:N, :N] += COVARIANCE.cov(INPUTS)

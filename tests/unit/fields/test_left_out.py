@@ -1,4 +1,4 @@
-"""Rows told from all others: the law of a site given the rest, and weights of draws."""
+"""Rows predicted from all others: a site given the other sites, and weights of draws."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from examples.papers.linderman2015.softmax_gp import LogisticNormalGP
 from pgmult.core.scores import leave_one_out
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
-from pgmult.fields.left_out import _Counts, _Laws, log_mean_binomial, without_row
+from pgmult.fields.left_out import _Conditionals, _Counts, log_mean_binomial, without_row
 from pgmult.fields.rivals import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
@@ -46,13 +46,13 @@ def test_the_law_of_a_site_is_the_conditional_normal(shared):
     data = as_field(np.arange(8.0), counts)
     model = MultinomialGP(2.0 * Matern(1.5, 3.0), overdispersion=0.3, shared=shared)
     state = model.prior(np.random.default_rng(0), data)
-    psi, mean, var = _Laws(model, data).of(state.psi, state.beta, state.hyperparameters)
+    psi, mean, var = _Conditionals(model, data).of(state.psi, state.beta, state.hyperparameters)
     np.testing.assert_array_equal(psi, state.psi)
     seen = [i for i in range(8) if i != 3]
     level = model.mean_at_sites(state.beta, data)
     for j in range(2):
         theta = state.hyperparameters[0 if shared else j]
-        K = model.law(data).with_log_params(np.log(theta)).cov(data.sites)
+        K = model.full_covariance(data).with_log_params(np.log(theta)).cov(data.sites)
         for i in seen:
             others = [s for s in seen if s != i]
             weights = np.linalg.solve(K[np.ix_(others, others)], K[others, i])
@@ -72,12 +72,12 @@ def test_a_table_has_the_same_laws(missing):
     data = as_field(there, counts)
     assert model.table_sticks(data) is not None
     state = model.prior(np.random.default_rng(0), data)
-    _, mean, var = _Laws(model, data).of(state.psi, state.beta, state.hyperparameters)
+    _, mean, var = _Conditionals(model, data).of(state.psi, state.beta, state.hyperparameters)
     # the same with counts in every cell, which stand as the table has them
     sites = model.table_sticks(data)[0].table.sites
     whole = as_field(sites, np.ones((len(sites), 3), int), order=data.order)
     dense = MultinomialGP(covariance, structure="dense", overdispersion=0.3)
-    _, *expected = _Laws(dense, whole).of(state.psi, state.beta, state.hyperparameters)
+    _, *expected = _Conditionals(dense, whole).of(state.psi, state.beta, state.hyperparameters)
     np.testing.assert_allclose(mean, expected[0][: len(there)], atol=1e-6)
     np.testing.assert_allclose(var, expected[1][: len(there)], rtol=1e-6)
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
-from pgmult.fields.priors.field import FieldLaw
+from pgmult.fields.priors.field import FieldGaussian
 from pgmult.fields.priors.structures import make_field
 from pgmult.fields.updates.samplers import sticks_of
 from pgmult.testing import rejects
@@ -80,23 +80,23 @@ def laws_of(model):
 def check_law_and_way_back(model):
     """Noise makes the assembled Gaussian at other hyperparameters, and w its own noise."""
     family, seen, here, there = laws_of(model)
-    rng, law = np.random.default_rng(7), family.at(here, seen)
+    rng, gaussian = np.random.default_rng(7), family.at(here, seen)
     nothing = family.absorb(*np.zeros((2, *family.shape)))
     w = family.at(here, nothing).sample(rng)
-    noise = law.white(rng, w)
-    np.testing.assert_allclose(law.colour(noise), w, atol=1e-8)
-    law = family.at(there, seen)
+    noise = gaussian.white(rng, w)
+    np.testing.assert_allclose(gaussian.colour(noise), w, atol=1e-8)
+    gaussian = family.at(there, seen)
     sizes = [len(part) for part in noise]
     trend = model.trend(DATA)
     still = [np.zeros_like(noise[0]), trend.centre, np.zeros_like(noise[2])]
     units = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
     scale = [1.0, np.sqrt(trend.var), 1.0]
-    mean = law.colour(still)
+    mean = gaussian.colour(still)
     root = np.empty((len(mean), sum(sizes), 2))
     for i in range(sum(sizes)):
         parts = [a + s * u[i][:, None] for a, s, u in zip(still, scale, units, strict=True)]
-        root[:, i] = law.colour(parts) - mean
-    K, F = model.law(DATA).with_log_params(there).cov(DATA.sites), trend.features
+        root[:, i] = gaussian.colour(parts) - mean
+    K, F = model.full_covariance(DATA).with_log_params(there).cov(DATA.sites), trend.features
     joint = trend.var * np.concatenate([F, np.eye(F.shape[1])])
     joint = joint @ np.concatenate([F, np.eye(F.shape[1])]).T
     joint[: len(K), : len(K)] += K
@@ -115,20 +115,20 @@ def test_noise_makes_the_law_at_any_hyperparameters(structure):
 
 
 def test_laws_that_forget_the_errors_of_the_noise_are_refused(monkeypatch):
-    right = FieldLaw.colour
+    right = FieldGaussian.colour
     monkeypatch.setattr(
-        FieldLaw, "colour", lambda self, noise: right(self, (*noise[:2], 0.0 * noise[2]))
+        FieldGaussian, "colour", lambda self, noise: right(self, (*noise[:2], 0.0 * noise[2]))
     )
     rejects(check_law_and_way_back, MODEL)
 
 
 def test_noise_of_draws_is_white():
-    """Of w that have the law; psi alone says little of some of the noise."""
+    """Of w that have the distribution; psi alone says little of some of the noise."""
     family, seen, x, _ = laws_of(MODEL)
-    rng, trend, law = np.random.default_rng(7), MODEL.trend(DATA), family.at(x, seen)
+    rng, trend, gaussian = np.random.default_rng(7), MODEL.trend(DATA), family.at(x, seen)
     found = []
     for _ in range(200):
-        of_field, beta, errors = law.white(rng, law.sample(rng))
+        of_field, beta, errors = gaussian.white(rng, gaussian.sample(rng))
         beta = (beta - trend.centre) / np.sqrt(trend.var)
         found.append(np.concatenate([of_field, beta, errors]))
     noise = np.concatenate(found, axis=1)

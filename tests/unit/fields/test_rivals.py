@@ -132,11 +132,11 @@ def test_nearest_places_are_nearest_on_the_sphere():
     data = pgmult.fields.as_field(inputs, counts)
     pi = np.full((2, 20, data.num_rows, 2), 0.5)
     levels = {}
-    for name, law in [
+    for name, covariance in [
         ("sphere", GreatCircle(1000.0, latitude=1, longitude=2)),
         ("plane", Matern(0.5, 10.0, active=[1, 2])),
     ]:
-        model = MultinomialGP(2.0 * Matern(1.5, 3.0, active=[0]) * law)
+        model = MultinomialGP(2.0 * Matern(1.5, 3.0, active=[0]) * covariance)
         run = pgmult.Posterior(
             {"pi": pi}, dims={"pi": model.dims["pi"]}, origin=Origin.of(model, data)
         )

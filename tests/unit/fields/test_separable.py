@@ -1,4 +1,4 @@
-"""Fields on tables: laws against the assembled Gaussian, cells against integrals."""
+"""Fields on tables: distributions against the assembled Gaussian, cells against integrals."""
 
 import logging
 from dataclasses import replace
@@ -22,7 +22,7 @@ from pgmult.fields.covariances import (
 )
 from pgmult.fields.elsewhere import predict_at
 from pgmult.fields.priors import structures as choices
-from pgmult.fields.priors.separable import CellTable, Factors, TableLaw
+from pgmult.fields.priors.separable import CellTable, Factors, TableGaussian
 from pgmult.fields.priors.structures import find_table
 
 PLACES = [(40.0, -100.0), (41.0, -95.0), (30.0, -80.0), (35.0, -120.0)]
@@ -37,22 +37,22 @@ COVARIANCES = {
 }
 
 
-def law_and_matrix(name="product"):
+def gaussian_and_matrix(name="product"):
     table = CellTable.of(COVARIANCES[name], INPUTS)
-    return table, TableLaw.of(table, COVARIANCES[name]), COVARIANCES[name].cov(table.sites)
+    return table, TableGaussian.of(table, COVARIANCES[name]), COVARIANCES[name].cov(table.sites)
 
 
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_densities_are_those_of_the_assembled_gaussian(name):
-    table, law, cov = law_and_matrix(name)
+    table, gaussian, cov = gaussian_and_matrix(name)
     psi = np.random.default_rng(1).standard_normal((24, 3))
-    rotated = law.rotate(table.arranged(psi))
-    np.testing.assert_allclose(table.at_sites(law.back(rotated)), psi, atol=1e-12)
+    rotated = gaussian.rotate(table.arranged(psi))
+    np.testing.assert_allclose(table.at_sites(gaussian.back(rotated)), psi, atol=1e-12)
     expected = multivariate_normal(np.zeros(24), cov).logpdf(psi.T)
-    got = law.log_density(rotated) - 12.0 * np.log(2.0 * np.pi)
+    got = gaussian.log_density(rotated) - 12.0 * np.log(2.0 * np.pi)
     np.testing.assert_allclose(got, expected, atol=1e-9)
     precision = np.linalg.inv(cov)
-    mean, var = law.others(rotated)
+    mean, var = gaussian.others(rotated)
     others = psi - precision @ psi / np.diagonal(precision)[:, None]
     np.testing.assert_allclose(table.at_sites(mean), others, atol=1e-9)
     np.testing.assert_allclose(
@@ -62,20 +62,20 @@ def test_densities_are_those_of_the_assembled_gaussian(name):
 
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_new_inputs_have_the_law_of_the_assembled_gaussian(name):
-    table, law, cov = law_and_matrix(name)
+    table, gaussian, cov = gaussian_and_matrix(name)
     covariance = COVARIANCES[name]
     psi = np.random.default_rng(2).standard_normal((24, 2))
-    rotated = law.rotate(table.arranged(psi))
+    rotated = gaussian.rotate(table.arranged(psi))
     new = np.array([[9.0, *PLACES[0]], [2.5, 33.0, -90.0], [9.0, 33.0, -90.0], INPUTS[3]])
     across = covariance.cov(new[:3], table.sites)
     gain = np.linalg.solve(cov, across.T).T
     mean, left = gain @ psi, covariance.cov(new[:3]) - gain @ across.T
-    got, var = law.elsewhere(new[:3], rotated)
+    got, var = gaussian.elsewhere(new[:3], rotated)
     np.testing.assert_allclose(got, mean, atol=1e-10)
     np.testing.assert_allclose(var, np.diagonal(left), atol=1e-10)
     rng = np.random.default_rng(3)
-    sticks = law.rotate(table.arranged(np.tile(psi[:, :1], 6000)))
-    draws = law.draw_elsewhere(rng, new, sticks).T
+    sticks = gaussian.rotate(table.arranged(np.tile(psi[:, :1], 6000)))
+    draws = gaussian.draw_elsewhere(rng, new, sticks).T
     np.testing.assert_allclose(draws[:, 3], psi[3, 0], atol=1e-10)
     assert_drawn_from(draws[:, :3], mean[:, 0], left)
     with pytest.raises(AssertionError):
@@ -83,9 +83,9 @@ def test_new_inputs_have_the_law_of_the_assembled_gaussian(name):
 
 
 def test_draws_have_the_law_of_the_assembled_gaussian():
-    table, law, cov = law_and_matrix()
+    table, gaussian, cov = gaussian_and_matrix()
     noise = np.random.default_rng(4).standard_normal((8000, *table.shape))
-    assert_drawn_from(table.at_sites(law.draw(noise)).T, np.zeros(24), cov)
+    assert_drawn_from(table.at_sites(gaussian.draw(noise)).T, np.zeros(24), cov)
 
 
 def test_the_smaller_of_several_tables_is_taken():

@@ -105,7 +105,7 @@ def draw_with_trend(structure, J, h, seed=0):
     """Values and coefficients below each other; a column for each of J."""
     field = conditioned_field(structure, J, h)
     trend = Trend(FEATURES, np.tile(CENTRE, J.shape[1]), TREND_VAR)
-    return field.law(trend).sample(np.random.default_rng(seed))
+    return field.with_trend(trend).sample(np.random.default_rng(seed))
 
 
 @structures
@@ -114,8 +114,8 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
     J, h = rng.gamma(1.0, size=(9, 2)), rng.standard_normal((9, 2))
     J[4], h[4] = 0.0, 0.0
     field = conditioned_field(structure, J, h)
-    law = field.law(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
-    got = law.log_normalizers
+    gaussian = field.with_trend(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
+    got = gaussian.log_normalizers
     cov = MARKOV.cov(FEW) + TREND_VAR * FEATURES @ FEATURES.T
     mean = 0.3 + (FEATURES @ CENTRE)[:, 0]
     for c in range(2):
@@ -125,8 +125,8 @@ def test_log_normalizers_with_a_trend_are_of_the_assembled_gaussian(structure):
         expected += 0.5 * left @ np.linalg.solve(system, cov @ left)
         expected -= 0.5 * np.linalg.slogdet(system)[1]
         np.testing.assert_allclose(got[c], expected, atol=1e-8)
-    assert law.log_evidence == pytest.approx(got.sum())
-    alone = field.law(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)).log_normalizers
+    assert gaussian.log_evidence == pytest.approx(got.sum())
+    alone = field.with_trend(Trend(FEATURES[:, :0], np.empty((0, 2)), TREND_VAR)).log_normalizers
     np.testing.assert_allclose(alone, field.log_normalizer(), atol=1e-10)
 
 
@@ -135,13 +135,15 @@ def test_means_and_solves_with_a_trend_are_of_the_assembled_gaussian(structure):
     rng = np.random.default_rng(4)
     J, h, g = rng.gamma(1.0, size=(9, 2)), *rng.standard_normal((2, 9, 2))
     J[4], h[4], g[4] = 0.0, 0.0, 0.0
-    law = conditioned_field(structure, J, h).law(Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR))
-    solved = law.solve(np.concatenate([g, np.zeros((2, 2))]))
+    gaussian = conditioned_field(structure, J, h).with_trend(
+        Trend(FEATURES, np.tile(CENTRE, 2), TREND_VAR)
+    )
+    solved = gaussian.solve(np.concatenate([g, np.zeros((2, 2))]))
     for c in range(2):
         mean, cov = law_with_trend(J[:, c], h[:, c], 0.3)
-        np.testing.assert_allclose(law.mean[:, c], mean, atol=1e-8)
+        np.testing.assert_allclose(gaussian.mean[:, c], mean, atol=1e-8)
         np.testing.assert_allclose(solved[:, c], cov[:, :9] @ g[:, c], atol=1e-8)
-        np.testing.assert_allclose(law.variances(rng)[:, c], np.diagonal(cov)[:9], atol=1e-8)
+        np.testing.assert_allclose(gaussian.variances(rng)[:, c], np.diagonal(cov)[:9], atol=1e-8)
 
 
 @structures

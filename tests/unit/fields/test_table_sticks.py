@@ -29,21 +29,21 @@ def test_density_is_that_of_the_assembled_gaussian(potential):
     for _ in range(4):
         x = STICKS.start + 0.5 * rng.standard_normal(len(STICKS.start))
         level = mean + rng.standard_normal(mean.shape)
-        prior, law = STICKS.law(x), potential.law(x, mean)
+        prior, gaussian = STICKS.gaussian(x), potential.gaussian(x, mean)
         cov = prior.factors.variance * np.kron(prior.row_cov, prior.column_cov)
         away = (level - mean).reshape(len(mean), -1)
         expected = multivariate_normal(cov=cov).logpdf(away) + potential.log(level)
-        noise = law.white(rng, level)
-        given = -0.5 * np.sum(noise**2) - 0.5 * np.log(law.vars).sum()
-        found.append(expected.sum() - law.log_evidence - given)
+        noise = gaussian.white(rng, level)
+        given = -0.5 * np.sum(noise**2) - 0.5 * np.log(gaussian.vars).sum()
+        found.append(expected.sum() - gaussian.log_evidence - given)
     np.testing.assert_allclose(found, found[0], atol=1e-7)
 
 
 def test_noise_makes_the_level_that_it_was_made_of(potential):
     rng = np.random.default_rng(3)
     level = rng.standard_normal(STICKS.taken.shape)
-    law = potential.law(STICKS.start, np.zeros(level.shape))
-    np.testing.assert_allclose(law.colour(law.white(rng, level)), level, atol=1e-9)
+    gaussian = potential.gaussian(STICKS.start, np.zeros(level.shape))
+    np.testing.assert_allclose(gaussian.colour(gaussian.white(rng, level)), level, atol=1e-9)
 
 
 def test_slopes_are_those_of_the_potential(potential):

@@ -60,7 +60,7 @@ def test_posterior_is_right():
     mean = posterior["mean"]
     scale = data.x.std(ddof=1) / np.sqrt(12)
     t = (mean - data.x.mean()) / scale
-    error = np.sqrt(11 / 9) / np.sqrt(pgmult.sampling.diagnostics.ess_mean(mean))
+    error = pgmult.sampling.diagnostics.mcse_mean(t)
     assert abs(t.mean()) < 4 * error
     assert t.var() == pytest.approx(11 / 9, rel=0.1)
 
@@ -151,7 +151,7 @@ def test_chains_begin_at_their_own_start_or_at_a_shared_one():
 
 
 def test_a_posterior_says_where_its_chains_began(tmp_path):
-    assert short().attrs["starts"] == "own"
+    assert short().attrs["starts"] == "independent"
     state = NormalState(1.5, 1.0, 0, np.zeros(20))
     given = short(starts=[Found(state, 2.0), state, Found(state, 3.0)]).attrs
     assert given["starts"] == "given"
@@ -186,8 +186,12 @@ def test_a_shared_start_survives_a_break(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"starts": "mine"}, ValueError, "starts must be one of own, shared, got 'mine'"),
-        ({"starts": None}, TypeError, "starts must be 'own', 'shared', a start, a state or a list"),
+        ({"starts": "mine"}, ValueError, "starts must be one of independent, shared, got 'mine'"),
+        (
+            {"starts": None},
+            TypeError,
+            "starts must be 'independent', 'shared', a start, a state or a list",
+        ),
         ({"starts": [NormalState(0.0, 1.0, 0, np.zeros(20))]}, ValueError, "each of the 3 chains"),
     ],
 )
