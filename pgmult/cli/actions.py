@@ -269,7 +269,7 @@ def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
     )
     for name, value, least, text in (
         ("tune", room.tune, 0, "Sweeps of each chain before its first draw"),
-        ("chains", 4, 1, "Number of chains, each from a start of its own"),
+        ("chains", 4, 1, "Number of chains, each with its own start"),
         ("thin", 1, 1, "Sweeps per draw"),
     ):
         fit.add_argument(f"--{name}", **whole_number(least, value, text))

@@ -25,7 +25,10 @@ from pgmult.regression.family import REGRESSION
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     fit.add_argument(
-        "table", type=Path, metavar="TABLE", help="A .csv, .tsv, .jsonl or .parquet file"
+        "table",
+        type=Path,
+        metavar="TABLE",
+        help="File of a table, such as survey.csv or survey.xlsx",
     )
     fit.add_argument(
         "formula", metavar="FORMULA",

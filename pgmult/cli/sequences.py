@@ -132,7 +132,7 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
         help="Column of the symbols; repeat it for several channels, of --model hmm",
     )  # fmt: skip
     for name, text in (
-        ("sequence", "Column that identifies the sequence (default: all rows are of one)"),
+        ("sequence", "Column that identifies the sequence (default: all rows belong to one)"),
         ("time", "Column of the steps: whole numbers or dates (default: every row is a step)"),
         ("begin", "Column of the first step of a spell, where a row is a spell, with --end"),
         ("end", "Column of the last step of a spell, or of the first one after it"),
@@ -152,10 +152,8 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
         "--week-start", metavar="DAY",
         help="First day of a week, with --every week (default: monday)",
     )  # fmt: skip
-    fit.add_argument("--units", choices=["words", "characters"], help="Unit of a text: a step")
-    fit.add_argument(
-        "--each", choices=["line", "file"], help="What a sequence of a text is (default: a line)"
-    )
+    fit.add_argument("--units", choices=["words", "characters"], help="Steps of a text")
+    fit.add_argument("--each", choices=["line", "file"], help="Sequences of a text (default: line)")
     add_table(fit)
     add_incomplete(fit)
 

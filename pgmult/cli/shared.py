@@ -239,14 +239,14 @@ def add_table(parser: Any) -> None:
     """Add the options that say how to read a table."""
     parser.add_argument(
         "--delimiter", metavar="CHAR",
-        help="Character between the columns (default: the one that the header has)",
+        help="Character between the columns (default: that of the header)",
     )  # fmt: skip
     parser.add_argument(
-        "--encoding", metavar="NAME", help="Encoding of the file (default: what it seems to be)"
+        "--encoding", metavar="NAME", help="Encoding of the file (default: detected)"
     )
     parser.add_argument(
         "--na-values", nargs="+", metavar="TEXT",
-        help="Text of a cell without a value (default: nothing, or NA)",
+        help="Text that stands for a missing value (default: nothing, or NA)",
     )  # fmt: skip
     parser.add_argument(
         "--time-zone", metavar="NAME",

@@ -74,8 +74,8 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )
     fit.add_argument(
         "--starts", choices=["independent", "shared"], default="independent",
-        help="Start each chain at a start of its own, to see which topics recur (default), or all"
-        " at the same",
+        help="Give each chain its own start, to see which topics recur (default), or"
+        " all chains the same one",
     )  # fmt: skip
     _add_corpus(fit.add_argument_group("corpus"))
     fit.add_argument(

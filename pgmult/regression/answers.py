@@ -249,9 +249,9 @@ def effects(
     run : Posterior
         Of an `AdditiveRegression`.
     column : str
-        One that the formula names.
+        Column of the formula.
     values : sequence, optional
-        Labels, or numbers; if left out, all labels, or the 10, 50 and 90 % quantiles.
+        Labels or numbers to compare; if left out, all labels, or the 10, 50 and 90 % quantiles.
     at, by : as in `predict`
     population : table, optional
         Over whose rows to average, instead of over the observations.
@@ -309,7 +309,7 @@ def comparisons(
     run : Posterior
         Of an `AdditiveRegression`.
     column : str, optional
-        One that the formula names; if left out, all but those of groupings.
+        Column of the formula; if left out, all but those of groupings.
     values : sequence, optional
         Labels or numbers, all compared with the first. By default all labels in order, the base
         of ``C(column, contr.treatment(base))`` first; the two values of a column that has two; the
