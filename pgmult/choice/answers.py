@@ -35,7 +35,7 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
 _DRAWS = 400
-_HELD_OUT_DRAWS = 200
+_HELD_OUT_DRAWS = 100
 _MOST_CELLS = 1e8  # rows, points and draws of people who are left out
 _WIDER, _DEFENSIVE = 1.5, 0.25  # variance and share of proposals, of a person and of the population
 _FEW, _BINS = 8, 5  # different numbers of a column that are levels; else bins

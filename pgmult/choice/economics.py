@@ -49,8 +49,10 @@ def settings_of(
 def _stands_with(data: ChoiceRows, column: str) -> bool:
     """Whether a column has a coefficient for each alternative."""
     terms = parse(str(data.design.formula)).terms
-    names = [{name for node in term for name in names_in(node)} for term in terms]
-    return any({column, data.named} <= each for each in names)
+    fixed = [term for term in terms if not any("|" in str(node) for node in term)]
+    return any(
+        {column, data.named} <= {name for node in term for name in names_in(node)} for term in fixed
+    )
 
 
 def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, FloatArray]:
@@ -232,7 +234,7 @@ def elasticities(
     run: Posterior,
     column: str,
     *,
-    by: str,
+    by: str | None = None,
     at: Mapping[str, Any] | None = None,
     max_draws: int = 200,
     probability: float = 0.9,
@@ -247,8 +249,8 @@ def elasticities(
     run : Posterior
     column : str
         Column of numbers.
-    by : str
-        Column of the labels whose shares change, such as ``"alternative"``.
+    by : str, optional
+        Column of the labels whose shares change; that of alternatives if left out.
     at : mapping from column to a value, or to several, optional
         Values of columns in all rows, such as ``{"income": [20, 80]}``.
     max_draws : int
@@ -267,6 +269,7 @@ def elasticities(
     """
     data = data_of_run(run).of_best
     as_choice(column, "column", list(table_of(data.design)))
+    by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
     within, number, draws = column in attributes_of(data), len(levels), []
     asked, settings = settings_of(data, at)

@@ -25,7 +25,8 @@ person's tastes Gaussian:
   integrated out; tastes with few data move with the population. (Yu and Meng 2011: either scheme
   alone is slow where the other is fast, and a slow chain may look converged.) A path has as many
   parts as short chains before the first sweep needed for acceptance: more for few people, whose
-  sites leave much of the posterior to the path.
+  sites leave much of the posterior to the path. One path in ten has four times as many, so that
+  no chain stays where sites are poor.
 
 The rows of a block are people; each step of a path sums over blocks (`pgmult.sampling.blocks`).
 
@@ -74,6 +75,7 @@ _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
 _DOF = 2.0  # degrees of freedom of half-t; correlations are uniform then
 _TURN = 0.65 * math.pi  # somewhat more than a quarter: draws alternate
 _SHORT = 0.1  # of people's paths: half as long, for tastes where their site is far too narrow
+_FINE, _FINER = 0.1, 4  # share of the population's paths, and their parts: where sites are poor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,6 +142,9 @@ class MixedLogit(Checked, SweepsInBlocks):
     row_dim: ClassVar[str] = "person"
     whole_names: ClassVar[frozenset[str]] = frozenset({"probs"})
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "cov", "coefficients", "tastes", "sds")
+    monitored: ClassVar[tuple[str, ...]] = ("mean", "coefficients", "sds")
+    ess_targets: ClassVar[Mapping[str, float]] = {"sds": 50.0}
+    least_draws: ClassVar[int] = 100
     family: ClassVar[Family] = CHOICE
 
     def coords(self, data: ChoiceRows) -> Mapping[str, NDArray[Any]]:
@@ -250,19 +255,21 @@ class MixedLogit(Checked, SweepsInBlocks):
         frame, base, metric = Frame.of(data), state.base, state.metric
         start = frame.pack(frame.inside(state))
         z = np.linalg.solve(metric, start - base)
-        step = _TURN / state.parts * rng.uniform(0.8, 1.2)
+        parts = state.parts * (_FINER if rng.uniform() < _FINE else 1)
+        step = _TURN / parts * rng.uniform(0.8, 1.2)
         cos, sin = math.cos(step), math.sin(step)
         momentum = rng.standard_normal(len(z))
         value, slope = self.log_density(frame, base + metric @ z, sums)
         gain = 0.5 * float(momentum @ momentum) - value
-        for stage in range(1, state.parts + 1):
-            momentum = momentum + 0.5 * step * (slope @ metric + z)
-            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-            q = base + metric @ z
-            sums = ask(Ask("carried", (q,), moves=stage == state.parts, draws=False))
-            value, slope = self.log_density(frame, q, sums)
-            momentum = momentum + 0.5 * step * (slope @ metric + z)
-        gain += value - 0.5 * float(momentum @ momentum)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for stage in range(1, parts + 1):
+                momentum = momentum + 0.5 * step * (slope @ metric + z)
+                z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
+                q = base + metric @ z
+                sums = ask(Ask("carried", (q,), moves=stage == parts, draws=False))
+                value, slope = self.log_density(frame, q, sums)
+                momentum = momentum + 0.5 * step * (slope @ metric + z)
+            gain += value - 0.5 * float(momentum @ momentum)
         if gain > -rng.standard_exponential():
             return replace(state, **frame.shared_outside(frame.population(q)))
         ask(Ask("carried", (start,), moves=True, draws=False))

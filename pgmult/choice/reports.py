@@ -1,6 +1,5 @@
 """Report on a run of a choice model, for a terminal and a page."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -13,7 +12,8 @@ from pgmult.choice.answers import check, compare, correlations, predict, tastes
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.economics import elasticities, worth
 from pgmult.choice.people import attributes_of, coded_columns, data_of_run
-from pgmult.core.arguments import as_kind, as_mapping, as_path
+from pgmult.choice.prices import price_among
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.markup import Leading
@@ -23,7 +23,6 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _MOST_ROWS = 60
-_PRICES = {"price", "cost", "fare", "fee", "toll"}  # attributes in whose units others are worth
 _MOST_ALTERNATIVES, _FEW_DRAWS = 8, 100  # of elasticities
 
 
@@ -34,6 +33,7 @@ def report(
     title: str | None = None,
     facts: Mapping[str, str] | None = None,
     comparison: Comparison | bool = True,
+    price: str | None = None,
 ) -> Report:
     """Summarise a run of `MixedLogit`.
 
@@ -48,6 +48,9 @@ def report(
         More facts about the run.
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, or True to compute it.
+    price : str, optional
+        Attribute in whose units others are worth, and by which shares change; if left out, the
+        first whose name contains price, cost, fare, toll, fee or rent.
     """
     data, place = data_of_run(run), None if page is None else as_path(page, "page")
     name = str(data.design.formula) if title is None else as_kind(title, "title", str)
@@ -67,7 +70,7 @@ def report(
         )
     checks = check(run)
     verdict.append(Leading(checks.verdict, checks.section().title))
-    sections += _economics(run)
+    sections += _economics(run, price)
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
     if data.alternatives is not None:
@@ -112,16 +115,19 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     )  # fmt: skip
 
 
-def _economics(run: Posterior) -> list[Section]:
+def _economics(run: Posterior, price: str | None) -> list[Section]:
     """What attributes are worth, and elasticities, in the price if there is one."""
     data, sections = data_of_run(run).of_best, list[Section]()
     attributes = attributes_of(data)
-    words = {
-        name: re.split(r"[\W_]+", name.lower()) for name, labels in attributes.items() if not labels
-    }
-    price = next((name for name in words if set(words[name]) & _PRICES), None)
+    numbers = [name for name, labels in attributes.items() if not labels]
+    price = price_among(numbers) if price is None else as_choice(price, "price", numbers)
     if price is None:
-        return []
+        how = (
+            f"No attribute is called a price ({', '.join(numbers)}): `pgmult choice worth RUN"
+            " COLUMN` and `elasticities RUN COLUMN` answer in any of them, and `fit --price COLUMN`"
+            " shows them here."
+        )
+        return [Section("Worth and elasticities", how)] if numbers else []
     if len(attributes) > 1:
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
         sections.append(_beside(worth(run, price), "Worth", note))
@@ -158,7 +164,9 @@ def _beside(
 
 def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     """The attribute that moves choices most per standard deviation within occasions, in words."""
-    j = int(np.argmax(np.abs(coefficients.mean[:, 0]) * data.scale))
+    constant = [data.named is not None and name.startswith(f"{data.named}[") for name in data.names]
+    weight = np.abs(coefficients.mean[:, 0]) * data.scale
+    j = int(np.argmax(np.where(constant, 0.0 if not all(constant) else weight, weight)))
     name, mean = str(data.names[j]), coefficients.draws[:, j, 0]
     less = bool(mean.mean() < 0.0)
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))

@@ -45,6 +45,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         ("--none", "LABEL", 'Alternative that is "none of these", whose attributes are 0'),
         ("--worst", "COLUMN", "Column that marks the worst, or that of the best if it has -1"),
         ("--weight", "COLUMN", "Number of occasions that one stands for"),
+        (
+            "--price",
+            "COLUMN",
+            "Attribute in whose units the report says what others are worth (default: by its name)",
+        ),
     ):
         fit.add_argument(name, metavar=metavar, help=text)
     fit.add_argument(
@@ -201,7 +206,8 @@ def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> s
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
-    from pgmult.choice.people import coded_columns
+    from pgmult.choice.people import attributes_of, coded_columns
+    from pgmult.core.arguments import as_choice
 
     table, left_out, more = read_table(options.table, options), "", {}
     columns = {name: getattr(options, name) for name in ("occasion", "alternative", "weight")}
@@ -226,9 +232,12 @@ def _job(options: argparse.Namespace) -> Job:
         none=options.none,
     )  # fmt: skip
     model = MixedLogit()
+    if options.price is not None:
+        numbers = [name for name, labels in attributes_of(data).items() if not labels]
+        as_choice(options.price, "--price", numbers)
     notes = {
         "title": options.title or f"Choices in {options.table.name}",
-        "source": str(options.table),
+        "source": str(options.table), "price": options.price,
         "model": options.formula, "columns": columns, **more,
     }  # fmt: skip
     codes = [
@@ -277,7 +286,8 @@ ROOM = Room(
     "  pgmult choice worth run price\n"
     "  pgmult choice simulate run market.csv --by mode --new-levels --out shares.csv",
     "choices by attributes of alternatives, by formula",
-    draws=500, tune=200, add_fit=_add_fit, job=_job,
+    draws=500, tune=50, add_fit=_add_fit, job=_job,
+    report=lambda run, options: run.report(price=run.notes.get("price")),
     compare=lambda first, second, options: first.ask("compare", second.posterior),
     questions=(
         Question("tastes", "Show coefficients over people, or those of each person"),

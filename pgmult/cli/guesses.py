@@ -700,7 +700,10 @@ class Guesses:
         )
         same = _same_for_all(number, people, tastes)
         why, whose = why + same, "" if same else whose
-        formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, constants)
+        named = in_formula(names[0].name) if constants else ""
+        each = number // len(people[0].counts) if people else 0
+        named = named if each > tastes + len(labels) - 1 else ""
+        formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, named, constants)
         attributes = attributes if names else of_rows
         if coded:
             why += (
@@ -711,6 +714,7 @@ class Guesses:
         respondents = [column.name for column in people[:1] if same]
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
         options += [("--alternative", [column.name]) for column in names[:1]]
+        options += _price_option(name for name, column in of_rows.items() if column.is_number)
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 
     def _of_alternatives(
@@ -752,14 +756,16 @@ class Guesses:
             ]  # fmt: skip
             people.sort(key=lambda c: not c.is_in_blocks)
             numbers = self._numbers(taken, *people, *of_alternatives)
-            copies = [
-                [of[label].cells[i] if label in of else None for i, label in enumerate(taken.cells)]
-                for _, of in wide.values()
-            ]
+            copies = {
+                name: [of[x].cells[i] if x in of else None for i, x in enumerate(taken.cells)]
+                for name, (_, of) in wide.items()
+            }
             choosers = {
                 name: c for name, c in numbers.items()
-                if not c.name.lower().endswith("id") and c.cells not in copies and name not in wide
+                if not c.name.lower().endswith("id") and c.cells not in copies.values()
+                and name not in wide
             }  # fmt: skip
+            wide = {self._name_of(copies[name], name): of for name, of in wide.items()}
             whose = in_formula(people[0].name) if people else ""
             labels = [
                 {label for c in of.values() if c.is_category for label in c.counts}
@@ -768,14 +774,25 @@ class Guesses:
             tastes = sum(max(1, len(different) - 1) for different in labels)
             same = _same_for_all(len(taken.cells), people, tastes)
             whose = "" if same else whose
-            formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts)
+            each = len(taken.cells) // len(people[0].counts) if people else 0
+            named = "alternative" if each > tastes + len(taken.counts) - 1 else ""
+            formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts, named)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
             why = "Each row is a choice, and has columns for each alternative: what makes an"
             why += " alternative likely to be chosen." + same
-            fit = self._fit("choice", used, [("--wide", patterns)], formula)
+            options: list[Option] = [("--wide", patterns)]
+            options += _price_option(
+                name for name, (_, of) in wide.items() if all(c.is_number for c in of.values())
+            )
+            fit = self._fit("choice", used, options, formula)
             return Guess("Choice", why, [fit])
         return None
+
+    def _name_of(self, cells: list[Any], name: str) -> str:
+        """The name of the column that holds these cells if `name` is short for it; else `name`."""
+        names = [c.name for c in self.columns if c.cells == cells and c.name.startswith(name)]
+        return names[0] if names and in_formula(names[0]) == names[0] else name
 
     def _wide_columns(self, taken: ColumnGuess) -> dict[str, tuple[str, dict[Any, ColumnGuess]]]:
         """Attributes with a column of numbers for each label: the pattern, and the columns."""
@@ -996,20 +1013,31 @@ def _of_choice(
     whose: str,
     choosers: list[str],
     labels: Iterable[Any],
+    named: str,
     constants: bool = True,
 ) -> str:
     """The formula of attributes, of people whose tastes differ, and of what belongs to them.
 
-    Alternatives that are but numbered have no constants of their own.
+    Alternatives that are but numbered have no constants. Those of others differ between people,
+    too, if there is a column of alternatives, `named`: buyers of a brand come back to it.
     """
     from pgmult.core.labels import begin_alike, label_of
 
-    named, words = " + ".join(attributes), [label_of(label) for label in labels]
-    formula = f"{outcome} ~ {named}" + (f" + ({named} | {whose})" if whose else "")
+    listed, words = " + ".join(attributes), [label_of(label) for label in labels]
     numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
+    differ = f"{named} + {listed}" if named and not numbered else listed
+    formula = f"{outcome} ~ {listed}" + (f" + ({differ} | {whose})" if whose else "")
     after = choosers if constants or not choosers else ["0", *choosers]
     after = ["1"] if constants and not choosers and not numbered else after
     return formula + (f" | {' + '.join(after)}" if after else "")
+
+
+def _price_option(names: Iterable[str]) -> list[Option]:
+    """The option that says which attribute is a price, if one is called so."""
+    from pgmult.choice.prices import price_among
+
+    price = price_among(names)
+    return [("--price", [price])] if price else []
 
 
 def _is_fixed_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:

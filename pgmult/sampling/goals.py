@@ -215,7 +215,12 @@ class Watch:
                 f" that draws= allows{said}",
                 stacklevel=4,
             )
-            return f"at the most draws that it was allowed, short of its goal ({self.goal.text})"
+            ended = f"at the most draws that it was allowed, before its goal ({self.goal.text})"
+            if math.isnan(worth) or math.isinf(self.goal.worth):
+                return ended
+            if worth < self.goal.worth:
+                return f"{ended}: worth {worth:,.0f} independent ones, not {self.goal.worth:,.0f}"
+            return f"{ended}: log likelihoods of chains still differed"
         at_most = f" ({self._settings.draws:,} draws a chain at most)"
         if self.goal.asks_for_level:
             reported = f" and most numbers had {_MODES_WORTH:.0f} effective draws"

@@ -155,7 +155,8 @@ class TestWhatIsSeen:
         rows = [[*row[:3], row[3] + row[0] * len(row[2]), row[4]] for row in rows]
         table = written(tmp_path / "t.csv", [["who", "trip", "mode", "price", "chosen"], *rows])
         (command,) = commands(capsys, table)["Choice"]
-        assert "'chosen ~ price + (price | who) | 1'" in command
+        assert "'chosen ~ price + (mode + price | who) | 1'" in command
+        assert "--price price" in command
 
     def test_choices_in_columns_of_alternatives(self, capsys, tmp_path):
         rows = [[i + 1, ("bus", "car")[i % 2], i % 7, 2 + i % 5, 20 + i % 9] for i in range(30)]
@@ -164,6 +165,9 @@ class TestWhatIsSeen:
         (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
         assert "'mode ~ price | income'" in command
         assert "--wide 'price=price_{}'" in command
+        table = written(tmp_path / "t.csv", [["n", "mode", "pbus", "pcar", "age", "price"], *rows])
+        (command,) = commands(capsys, table)["Choice"]
+        assert "--wide 'price=p{}' --price price" in command
 
     def test_choices_with_columns_of_the_chooser(self, capsys, tmp_path):
         ways = ("bus", "car", "foot")
@@ -195,8 +199,10 @@ class TestWhatIsSeen:
         rows = [[i // 6, labels[i % 2], 2 + i % 7, 3 + i % 5] for i in range(60)]
         (command,) = commands(capsys, written(tmp_path / "t.csv", [names, *rows]))["Choice"]
         name = pattern.partition("=")[0]
-        constants = " | 1" if "a" in labels else ""  # of alternatives with names
-        assert f"'choice ~ {name} + ({name} | id){constants}'" in command
+        expected = f"choice ~ {name} + ({name} | id)"
+        if "a" in labels:  # alternatives with names have constants
+            expected = f"choice ~ {name} + (alternative + {name} | id) | 1"
+        assert f"'{expected}'" in command
         assert f"--wide '{pattern}'" in command
 
     def test_the_outcome_is_what_is_called_so_even_with_gaps(self, capsys, tmp_path):
@@ -301,7 +307,8 @@ class TestCommands:
             pytest.param(
                 ["my_id", "my_hid", "choice", "price_a", "price_b"],
                 lambda i: [i % 20, i // 20, "ab"[i % 2], i % 7, i % 5],
-                "Choice", "(price | my_hid)", "my_id", id="people, not their occasions",
+                "Choice", "(alternative + price | my_hid)", "my_id",
+                id="people, not their occasions",
             ),
         ],
     )  # fmt: skip

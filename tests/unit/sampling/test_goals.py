@@ -97,7 +97,8 @@ def test_a_settled_run_is_worth_a_hundred_draws_a_chain_and_says_why_it_ended(co
     with pytest.warns(UserWarning, match="until='settled' was not reached: 20 draws a chain"):
         few = drawn(20, until="settled")
     assert few.attrs["ended"] == (
-        "at the most draws that it was allowed, short of its goal (settled)"
+        "at the most draws that it was allowed, before its goal (settled): worth 51 independent"
+        " ones, not 300"
     )
 
 
