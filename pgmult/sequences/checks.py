@@ -8,7 +8,7 @@
 ...     draws=20, tune=20, chains=1, random_seed=0, progressbar=False,
 ... )
 >>> check(run).statistics
-('repeats', 'longest run', 'dispersion')
+('repeats', 'run of a step', 'dispersion')
 """
 
 from itertools import starmap
@@ -31,11 +31,11 @@ from pgmult.sequences.posteriors import (
 )
 
 _REPEATS = "Symbols repeat the one before them {} often than the model says: try {}."
-_RUNS = "Runs of one symbol are {} than the model says: try {}."
+_RUNS = "A step is in {} runs of one symbol than the model says: try {}."
 _LARGER = "a larger state_dim"
 _ADVICE = {
     "repeats": (_REPEATS.format("more", _LARGER), _REPEATS.format("less", _LARGER)),
-    "longest run": (_RUNS.format("longer", _LARGER), _RUNS.format("shorter", _LARGER)),
+    "run of a step": (_RUNS.format("longer", _LARGER), _RUNS.format("shorter", _LARGER)),
     "dispersion": (
         "Observations scatter more around their probabilities than the model says: counts of a"
         " step may depend on each other.",
@@ -47,7 +47,7 @@ _ADVICE_ON_RUNS = {
     "repeats": (
         _REPEATS.format("more", "another model"), _REPEATS.format("less", "another model"),
     ),
-    "longest run": (
+    "run of a step": (
         _RUNS.format("longer", "hidden states, or more of them"),
         _RUNS.format("shorter", "a Markov chain of higher order"),
     ),
@@ -62,7 +62,9 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> Pred
     """Simulate observations with the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs
-    of which none is missing; *longest run* the longest stretch of such repeats; *dispersion* the
+    of which none is missing; *run of a step* the mean length of the run of one symbol that a step
+    is in, so that a run counts by its length: with as many repeats it is larger where some
+    sequences stay longer than others, and smaller where all runs are alike; *dispersion* the
     mean square of (count - expected) over its variance, expected given the draw. Of several
     channels the first has repeats and runs, and *dependence* is the mutual information of the first
     two.
@@ -140,8 +142,8 @@ def _runs(counts: IntArray, follows: IntArray) -> dict[str, float]:
     first = counts.argmax(axis=1)
     again = np.zeros(len(counts), dtype=np.int64)
     again[follows] = first[follows] == first[follows - 1]
-    ends = np.flatnonzero(np.concatenate([[True], again == 0, [True]]))
+    lengths = np.diff(np.flatnonzero(np.append(again == 0, True)))
     return {
         "repeats": float(again.sum() / max(len(follows), 1)),
-        "longest run": float(np.diff(ends).max()),
+        "run of a step": float((lengths**2).sum() / max(len(counts), 1)),
     }

@@ -127,7 +127,9 @@ def raster(
         symbols[data.offsets[s] + first : data.offsets[s + 1]]
         for s, first in zip(shown, starts, strict=True)
     ]
-    axis = axis_of(data, shown[0]) if len(shown) == 1 else {"x_label": "step of the sequence"}
+    axis: dict[str, Any] = {"x_label": "step of the sequence"}
+    if len(shown) == 1 or (data.starts is not None and len(np.unique(data.starts)) == 1):
+        axis = axis_of(data, shown[0])
     return Raster(
         strips, [name_of(data, s) for s in shown] if names is None else names,
         [labels[k] for k in main], label="the observed symbols, a row a sequence",

@@ -212,7 +212,7 @@ def input_sections(
     data: Sequences = run.data
     assert data.design is not None
     table = table_of(data.design)
-    groups = {name for term in data.design.terms if term.kind == "group" for name in term.variables}
+    groups = grouping_columns(data.design)
     draws, sentences, sections = max(20, max_draws // 4), [], []
     is_mixed = isinstance(run.model, MixedHMM)
     for column in table:
@@ -227,7 +227,7 @@ def input_sections(
         figures = [shares.curves(column, only=labels)] if is_number else []
         sections.append(
             Section(
-                f"What {column} does", "Averaged over all else as it is.", table=shares.table(),
+                f"What {column} does", "Averaged over all other columns.", table=shares.table(),
                 figures=figures, is_drawn=is_number, shown=8,
             )
         )  # fmt: skip
@@ -236,6 +236,11 @@ def input_sections(
     if is_mixed:
         sections += _who_differs(run, probability)
     return sentences, sections
+
+
+def grouping_columns(design: Design) -> set[str]:
+    """Columns that say to which individual or group a row belongs."""
+    return {name for term in design.terms if term.kind == "group" for name in term.variables}
 
 
 def _most_changed(shares: Estimand, column: str, values: list[Any]) -> str:

@@ -2,30 +2,23 @@
 
 >>> from pgmult.sequences import as_sequences
 >>> data = as_sequences(["ABAB", "BABA", "AABB"] * 4)
->>> follows, shares = population(data)
->>> follows.rows[0], shares.rows[0]
-(('A', '20', '0.20', '0.80'), ('0', '12', '0.67', '0.33'))
+>>> pairs_in_data(data).rows[0], shares_by_step(data).rows[0]
+(('A', '20', '0.20', '0.80'), ('1', '12', '0.67', '0.33'))
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.reports import Section
 from pgmult.core.tabled import number
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import quantiles
-from pgmult.formulas.design import table_of
-from pgmult.formulas.terms import GroupTerm
 from pgmult.sequences.answers import NextChange, StepProbs
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import key_of, label_of, labels_of, seen_symbols
 
 _PANEL = 10  # sequences of a panel
 _MOST_SYMBOLS, _STEPS_SHOWN = 12, 12
-_MOST_LABELS, _MOST_AFTER = 6, 4  # of an input, and symbols after which it is shown
 _EACH = 5  # sequences that stand out for one reason
 
 
@@ -34,40 +27,15 @@ def is_panel(data: Sequences) -> bool:
     return data.num_sequences >= _PANEL
 
 
-class _Pairs(NamedTuple):
-    """Steps whose symbol and the one before were observed.
-
-    Attributes
-    ----------
-    steps : int array
-        The second of each two steps.
-    before, then : int arrays
-        Places of their symbols among the main ones.
-    main : int array
-        The main symbols, the most frequent first.
-    """
-
-    steps: IntArray
-    before: IntArray
-    then: IntArray
-    main: IntArray
-
-    def counts(self, chosen: Any = slice(None)) -> IntArray:
-        """How often each main symbol came after each, in some of the pairs."""
-        table = np.zeros((len(self.main), len(self.main)), dtype=np.int64)
-        np.add.at(table, (self.before[chosen], self.then[chosen]), 1)
-        return table
-
-
-def _pairs_of(data: Sequences) -> tuple[_Pairs, IntArray]:
-    """Pairs of steps, and the symbol of each step."""
+def _symbols_of_steps(data: Sequences) -> tuple[IntArray, IntArray]:
+    """The main symbols, the most frequent first, and the place of each step's among them."""
     shares = np.bincount(data.symbols, data.counts, data.num_symbols)
     main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
-    symbols = seen_symbols(data, main)
-    goes_on = np.ones(data.num_steps, dtype=np.bool_)
-    goes_on[data.offsets[:-1]] = False
-    steps = np.flatnonzero(goes_on[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)) + 1
-    return _Pairs(steps, symbols[steps - 1], symbols[steps], main), symbols
+    return main, seen_symbols(data, main)
+
+
+def _among(data: Sequences, main: IntArray) -> str:
+    return "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
 
 
 def _texts(counts: IntArray) -> tuple[str, ...]:
@@ -75,76 +43,40 @@ def _texts(counts: IntArray) -> tuple[str, ...]:
     return f"{counts.sum():,}", *(f"{x:.2f}" for x in counts / counts.sum())
 
 
-def population(data: Sequences) -> list[Section]:
-    """What follows what in all sequences, how that differs by the inputs, and how shares go."""
-    pairs, symbols = _pairs_of(data)
-    main, names = pairs.main, labels_of(data)
-    heads = [names[k] for k in main]
+def pairs_in_data(data: Sequences) -> Section:
+    """What follows what in all sequences, where both steps have an observation."""
+    main, symbols = _symbols_of_steps(data)
+    goes_on = np.ones(data.num_steps, dtype=np.bool_)
+    goes_on[data.offsets[:-1]] = False
+    steps = np.flatnonzero(goes_on[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)) + 1
+    counts = np.zeros((len(main), len(main)), dtype=np.int64)
+    np.add.at(counts, (symbols[steps - 1], symbols[steps]), 1)
+    names = [labels_of(data)[k] for k in main]
+    return Section(
+        "What follows what",
+        f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
+        f" came a step after each (rows){_among(data, main)}.",
+        head=("after", "times", *names), shown=_MOST_SYMBOLS,
+        rows=[(n, *_texts(row)) for n, row in zip(names, counts, strict=True) if row.any()],
+    )  # fmt: skip
+
+
+def shares_by_step(data: Sequences) -> Section:
+    """Shares of the symbols at steps of the sequences."""
+    main, symbols = _symbols_of_steps(data)
     step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
-    which = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
-    follows = [
-        (names[k], *_texts(row)) for k, row in zip(main, pairs.counts(), strict=True) if row.any()
-    ]
-    last = int(data.lengths.max())
-    along = []
+    last, rows = int(data.lengths.max()), []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
         counts = np.bincount(symbols[(step == t) & (symbols >= 0)], minlength=len(main))
         if counts.any():
-            along.append((str(t), *_texts(counts)))
-    return [
-        Section(
-            "What follows what",
-            f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
-            f" came a step after each (rows){which}.",
-            head=("after", "times", *heads), rows=follows, shown=_MOST_SYMBOLS,
-        ),
-        *_by_inputs(data, pairs, heads),
-        Section(
-            "Shares step by step",
-            f"Shares of the symbols{which} over the sequences that have an observation so many"
-            " steps after their first.",
-            head=("step", "observed", *heads), rows=along, shown=_STEPS_SHOWN,
-        ),
-    ]  # fmt: skip
-
-
-def _by_inputs(data: Sequences, pairs: _Pairs, heads: Sequence[str]) -> Iterator[Section]:
-    """What follows what at each value of an input, which it has at the second of the steps."""
-    if data.design is None:
-        return
-    groups = {
-        name for term in data.design.terms if isinstance(term, GroupTerm) for name in term.variables
-    }
-    for column, cells in table_of(data.design).items():
-        names, group = _parts(np.asarray(cells)[pairs.steps])
-        if column in groups or not 1 < len(names) <= _MOST_LABELS:
-            continue
-        counts = np.array([pairs.counts(group == j) for j in range(len(names))])
-        rows = [
-            (after, value, *_texts(row))
-            for after, by_value in zip(heads, counts.swapaxes(0, 1)[:_MOST_AFTER], strict=False)
-            for value, row in zip(names, by_value, strict=True)
-            if row.any()
-        ]
-        yield Section(
-            f"What follows what, by {column}",
-            f"The same, separately by {column} at the step that follows.",
-            head=("after", column, "times", *heads), rows=rows,
-            shown=_MOST_AFTER * len(names),
-        )  # fmt: skip
-
-
-def _parts(cells: NDArray[Any]) -> tuple[list[str], IntArray]:
-    """Labels of a column, or thirds of its numbers, and which of them each row has."""
-    values, group = np.unique(cells, return_inverse=True)
-    if cells.dtype.kind not in "fiM" or len(values) <= _MOST_LABELS:
-        return [
-            f"{value:.4g}" if cells.dtype.kind == "f" else str(value) for value in values
-        ], group
-    low, high = quantiles(cells, [1 / 3, 2 / 3])
-    ends = (f"{end:.3g}" if cells.dtype.kind != "M" else str(end)[:10] for end in (low, high))
-    a, b = ends
-    return [f"up to {a}", f"to {b}", f"over {b}"], (cells > low).astype(np.int64) + (cells > high)
+            rows.append((str(t + 1), *_texts(counts)))
+    return Section(
+        "Shares step by step",
+        f"Shares of the symbols{_among(data, main)} over the sequences that have an observation at"
+        " the step, their first step being 1.",
+        head=("step", "observed", *(labels_of(data)[k] for k in main)), rows=rows,
+        shown=_STEPS_SHOWN,
+    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- who differs

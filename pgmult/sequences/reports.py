@@ -5,7 +5,7 @@ page.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from pgmult.core.reports import Report, Section
 from pgmult.core.scores import Score
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, NextChange, StepProbs, symbol_stack
@@ -35,16 +36,23 @@ from pgmult.sequences.figures import (
     when,
 )
 from pgmult.sequences.forecasts import forecast, predict
-from pgmult.sequences.input_effects import input_sections
+from pgmult.sequences.input_effects import grouping_columns, input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.markov import MarkovChain
-from pgmult.sequences.panels import StandingOut, grouped, is_panel, population
+from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+from pgmult.sequences.panels import (
+    StandingOut,
+    grouped,
+    is_panel,
+    pairs_in_data,
+    shares_by_step,
+)
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare
 from pgmult.sequences.states import states
 from pgmult.sequences.transitions import Transitions, transitions
 
-_MOST_PANELS, _MOST_ROWS, _MOST_NAMED = 3, 60, 24
+_MOST_PANELS, _MOST_ROWS, _MOST_NAMED, _MOST_VALUES = 3, 60, 24, 6
 _MOST_AHEAD = 300  # steps, to find a change
 _MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer draws of large panels
 _HISTORY = 100  # steps in a figure
@@ -133,8 +141,9 @@ def report(
         Leading(_lasting(change), "The next change of symbol"),
     ]  # fmt: skip
     sections, path, panel = list[Section](), None, is_panel(data)
+    is_chain = isinstance(run.model, MarkovChain | MixedMarkovChain)
     order = shown = np.arange(data.num_sequences)
-    if isinstance(run.model, MultinomialHMM):
+    if isinstance(run.model, MultinomialHMM) and not is_chain:
         hidden = states(run, probability=probability, max_draws=max_draws)
         path = hidden.path
         sections.append(hidden.section())
@@ -142,16 +151,19 @@ def report(
         moves = transitions(run, probability=probability, max_draws=min(max_draws, _CHECKED))
         if len(moves.before) <= _MOST_ROWS and len(moves.after) <= _MOST_NAMED:
             sections += _transitions(moves, steps)
-            if panel and isinstance(run.model, MarkovChain) and run.model.order == 1:
+            if panel and is_chain and len(moves.before) == len(moves.after):
                 shares = np.bincount(data.symbols, data.counts, data.num_symbols)
                 verdict[:0] = map(moves.sentence, np.argsort(-shares, kind="stable")[:3].tolist())
     if data.design is not None:
         sentences, of_inputs = input_sections(run, probability, max_draws)
         verdict[:0] = sentences
         sections += of_inputs
+        if isinstance(run.model, MixedMarkovChain):
+            sections += _by_inputs(run, probability, min(max_draws, _CHECKED))
     if panel:
         apart = StandingOut.of(past, change)
-        sections = [*sections, *population(data), apart.section(data)]
+        sections += [] if is_chain else [pairs_in_data(data)]
+        sections += [shares_by_step(data), apart.section(data)]
         order, shown = apart.by_change, np.array(list(apart.reasons()))
     else:
         shown = np.argsort(-data.lengths, kind="stable")
@@ -218,14 +230,24 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
     return sections
 
 
+def _by_inputs(run: Posterior, probability: float, max_draws: int) -> Iterator[Section]:
+    """Yield the transitions at the values of each input, individuals aside."""
+    groups = grouping_columns(run.data.design)
+    for column in table_of(run.data.design):
+        if column not in groups:
+            moves = transitions(run, by=column, probability=probability, max_draws=max_draws)
+            if len(moves.values) <= _MOST_VALUES:
+                yield moves.section(f"Transitions by {column}")
+
+
 def _parts(run: Posterior) -> dict[str, str]:
     """What chains must agree on, what matters most first."""
     names = {
         "last_probs": "probabilities", "rows": "probabilities",
-        "effective_states": "number of states in use",
+        "effective_states": "number of states in use", "transition": "transition probabilities",
     }  # fmt: skip
-    names_of_run = {what: name for name, what in names.items() if name in run}
-    return {**names_of_run, "log likelihoods": "log_likelihood"}
+    main = [name for name in names if name in run][:1]
+    return {**{names[name]: name for name in main}, "log likelihoods": "log_likelihood"}
 
 
 def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> Any:

@@ -197,11 +197,17 @@ class Transitions(Answer):
 
     # ------------------------------------------------------------------ shown
 
+    @property
+    def _rows(self) -> list[tuple[str, str]]:
+        """The group, "" for none, and the name of each row of the matrices."""
+        values = self.values if self.group else [""]
+        groups = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
+        return [(group, name) for group in groups for name in self.before]
+
     def figure(self) -> HeatMap:
         """A heat map: rows lead to columns."""
         mean = self.mean.reshape(-1, len(self.after))
-        groups = [f"{value}: " for value in self.values] if self.group else [""]
-        rows = [f"{group}{name}" for group in groups for name in self.before]
+        rows = [": ".join(filter(None, pair)) for pair in self._rows]
         return HeatMap(
             mean, rows, list(self.after), label=f"probabilities of the next {self.what}",
             x_label=f"the next {self.what}", y_label=f"{self.what} now",
@@ -213,13 +219,12 @@ class Transitions(Answer):
         mean, low, high = (
             x.reshape(-1, len(self.after)) for x in (answer.mean, answer.lower, answer.upper)
         )
-        names = [(str(v), n) for v in (self.values if self.group else [""]) for n in self.before]
         cells = [
             (*(pair if self.group else pair[1:]), *(
                 f"{m:.2f} [{a:.2f}, {b:.2f}]" if b - a > 1e-12 else f"{m:.2f}"
                 for m, a, b in zip(*row, strict=True)
             ))
-            for pair, row in zip(names, zip(mean, low, high, strict=True), strict=True)
+            for pair, row in zip(self._rows, zip(mean, low, high, strict=True), strict=True)
         ]  # fmt: skip
         percent = round(100 * self.probability)
         note = note or (

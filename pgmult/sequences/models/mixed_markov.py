@@ -83,6 +83,8 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
     (by Schur complement for the largest grouping).
     """
 
+    default_keep: ClassVar[tuple[str, ...]] = MixedHMM.default_keep[:-1]  # states are observed
+    monitored: ClassVar[tuple[str, ...]] = ("transition",)
     label_dims: ClassVar[frozenset[str]] = frozenset()
     label_rows: ClassVar[Mapping[str, str]] = {}
 
@@ -133,6 +135,20 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         symbols, alike = np.eye(self.num_states), np.ones((self.num_states, self.num_states))
         rows = MultinomialHMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
         return self.whole(rows, w, x, _NOTHING, data)
+
+    def step_probs(
+        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
+    ) -> FloatArray:
+        """Probabilities of every step, ``(num_steps, num_symbols)``.
+
+        They are given all others where the symbol is missing, and those before it elsewhere;
+        `filtered`, given those before it alone.
+        """
+        probs = MixedHMM.step_probs(self, draw, data, filtered=True)
+        missing = np.diff(data.indptr) == 0
+        if not filtered and missing.any():
+            probs[missing] = MixedHMM.step_probs(self, draw, data)[missing]
+        return probs
 
     def sampler(self, data: Sequences) -> "TransitionSampler":
         """Return how chains of a data set move."""

@@ -569,7 +569,7 @@ def test_a_run_that_was_sampled_in_python_answers(capsys, tmp_path):
     assert out.startswith(f"{tmp_path / 'run'}\n---")
     code, out, _ = run(capsys, "sequences", "check", tmp_path / "run", "--json")
     assert {row["statistic"] for row in json.loads(out)} == {
-        "repeats", "longest run", "dispersion"
+        "repeats", "run of a step", "dispersion"
     }  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def test_forecasts_of_models_that_know_their_probabilities(model, data):
     text = run.report(comparison=False).text(200)
     for told in ("What comes next", "The next change of symbol"):
         assert told in text
-    assert run.check().statistics == ("repeats", "longest run")
+    assert run.check().statistics == ("repeats", "run of a step")
 
 
 def test_probabilities_ahead_are_powers_of_the_transition(data):

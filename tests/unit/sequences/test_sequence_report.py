@@ -6,6 +6,7 @@ import pytest
 import pgmult
 from pgmult.sequences import (
     MarkovChain,
+    MixedMarkovChain,
     MultinomialLDS,
     as_sequences,
     check,
@@ -15,7 +16,7 @@ from pgmult.sequences import (
     report,
 )
 from pgmult.sequences.answers import NextChange
-from pgmult.sequences.panels import StandingOut, grouped, population
+from pgmult.sequences.panels import StandingOut, grouped, pairs_in_data
 
 PERIOD = 12
 
@@ -127,11 +128,11 @@ def test_a_page_of_a_panel_begins_with_the_population():
     found = run.report(comparison=False)
     titles = [section.title for section in found.sections]
     assert titles[:2] == ["Transitions", "Visits, and where they lead in 12 steps"]
-    assert titles[2:4] == ["What follows what", "Shares step by step"]
+    assert titles[2:4] == ["Shares step by step", "Sequences that stand out"]
     assert any(line.startswith("Of those in A at a step, 0.") for line in found.verdict)
-    rows = {row[0]: row for row in found.sections[2].rows}
+    rows = {row[0]: row for row in pairs_in_data(data).rows}
     assert rows["A"][1:] == ("25", "0.20", "0.80")
-    assert found.sections[3].rows[0][:2] == ("0", "15")
+    assert found.sections[2].rows[0][:2] == ("1", "15")
     (coming,) = (section for section in found.sections if section.title == "What comes next")
     changes = [
         float(row[2])
@@ -190,26 +191,32 @@ def test_sequences_that_stand_out_come_first():
     assert "predicted worst" in why["p28"]
     report = run.report(comparison=False, steps=2)
     titles = [section.title for section in report.sections]
-    assert titles[4] == "Sequences that stand out"
+    assert titles[3] == "Sequences that stand out"
     (coming,) = (section for section in report.sections if section.title == "What comes next")
     assert len(coming.rows) == data.num_sequences  # those that a page does not show are on demand
     (seen,) = (section for section in report.sections if section.title == "Observed symbols")
     assert [name for name in seen.figures[0].names if name] == ["B", "A"]
 
 
-def test_the_population_is_told_apart_by_its_inputs():
+def test_a_chain_with_inputs_has_transitions_at_their_values():
     data = of_panel().sequences("does", sequence="id", time="step", inputs="~ arm + age + (1 | id)")
-    titles = {section.title: section for section in population(data)}
-    assert [*titles] == [
-        "What follows what", "What follows what, by arm", "What follows what, by age",
-        "Shares step by step",
-    ]  # fmt: skip
-    rows = {row[:2]: row[2:] for row in titles["What follows what, by arm"].rows}
-    assert rows["A", "x"] == ("56", "0.25", "0.75")  # to B, which is more frequent, and A
-    whole = {row[0]: int(row[1]) for row in titles["What follows what"].rows}
-    for section in ("What follows what, by arm", "What follows what, by age"):
-        for after, times in whole.items():
-            assert times == sum(int(row[2]) for row in titles[section].rows if row[0] == after)
+    run = pgmult.sample(
+        MixedMarkovChain(data.num_symbols), data, draws=20, tune=5, chains=1, random_seed=1,
+        progressbar=False,
+    )  # fmt: skip
+    report = run.report(comparison=False)
+    sections = {section.title: section for section in report.sections}
+    assert "number of states in use" not in "".join(sections["Diagnostics"].sentences)
+    by_arm = run.transitions(by="arm", max_draws=200)
+    rows = {row[:2]: row[2:] for row in sections["Transitions by arm"].rows}
+    for arm, matrix in zip(by_arm.values, by_arm.mean, strict=True):
+        for name, probs in zip(by_arm.before, matrix, strict=True):
+            assert [cell.split()[0] for cell in rows[str(arm), name]] == [f"{p:.2f}" for p in probs]
+    assert "Transitions by age" in sections
+    assert "What follows what" not in sections
+    assert "Hidden states" not in sections  # they are the symbols
+    moves = {row[0]: row[2] for row in sections["Which symbols move"].rows}
+    assert "0.00 to 1.00" not in moves.values()  # symbols that were observed are predicted, too
 
 
 def test_sequences_are_grouped_by_their_states():
