@@ -38,7 +38,7 @@ _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
 _COLUMNS = (
-    "symbol", "sequence", "time", "begin", "end", "wide", "every", "week_start", "count",
+    "symbol", "sequence", "time", "begin", "end", "wide", "every", "week_start", "count", "weight",
 )  # fmt: skip
 
 
@@ -137,6 +137,11 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
         ("begin", "Column of the first step of a spell, where a row is a spell, with --end"),
         ("end", "Column of the last step of a spell, or of the first one after it"),
         ("count", "Column of counts (default: a row is one observation)"),
+        (
+            "weight",
+            "Column that says how much each sequence counts in averages over sequences; likelihoods"
+            " are not weighted",
+        ),
     ):
         fit.add_argument(f"--{name}", action=_Once, metavar="COLUMN", help=text)
     fit.add_argument(
@@ -478,14 +483,15 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
     counts = scipy.sparse.csr_array(data.to_csr() @ pick)
     parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
     fewer = as_sequences(parts, alphabet=wanted, names=data.names)
-    fewer = replace(fewer, starts=data.starts, every=data.every, keys=data.keys)
+    same = {name: getattr(data, name) for name in ("starts", "every", "keys", "weights")}
+    fewer = replace(fewer, **same)
     return fewer if data.design is None else fewer.with_design(data.design)
 
 
 def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
     is_table = _is_table(options.data)
-    unfollow(options, ["units"] if is_table else [*_COLUMNS, "delimiter"])
+    unfollow(options, ["units", "weight"] if is_table else [*_COLUMNS, "delimiter"])
     new, _ = _read(options, run.data.design)
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):

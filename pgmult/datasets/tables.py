@@ -213,6 +213,7 @@ class DataTable(ExactTable):
         every: str | None = None,
         week_start: str = "monday",
         count: str | None = None,
+        weight: str | None = None,
         order: str | ArrayLike | None = None,
         inputs: Any = None,
         maps: Mapping[str, Any] | None = None,
@@ -222,7 +223,8 @@ class DataTable(ExactTable):
 
         return sequences_of(
             self, symbol=symbol, sequence=sequence, time=time, begin=begin, end=end, wide=wide,
-            every=every, week_start=week_start, count=count, order=order, inputs=inputs, maps=maps,
+            every=every, week_start=week_start, count=count, weight=weight, order=order,
+            inputs=inputs, maps=maps,
         )  # fmt: skip
 
     def rows(

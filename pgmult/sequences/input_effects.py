@@ -111,11 +111,12 @@ def effects(
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    steps = Rows(rows, lambda _: _each(run, data, max_draws), {"symbol": symbols})
+    labels = {"symbol": symbols}
+    steps = Rows(rows, lambda _: _each(run, data, max_draws), labels, data.step_weights)
     groups = crossed(rows, column, values, by)
     return average(
         over=steps, by=groups, where=at, probability=probability,
-        caption=f"Mean probabilities of the symbols by {' and '.join(groups)}.",
+        caption=f"Mean probabilities of the symbols by {' and '.join(groups)}.{data.weighting}",
     )  # fmt: skip
 
 
@@ -160,11 +161,12 @@ def _input_effects(
         return of_rows(run, data, data.design.like(changed, num_rows=data.num_steps), most)
 
     symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-    rows = Rows(table, probabilities, {"symbol": symbols}, orders=data.design.levels_of)
+    labels, order = {"symbol": symbols}, data.design.levels_of
+    rows = Rows(table, probabilities, labels, data.step_weights, order)
     what = "Long-run shares" if is_mixed else "Mean probabilities"
     return average(
         over=rows, set={column: list(values), **at}, by=by, probability=probability,
-        caption=f"{what} of the symbols if {column} stayed so{in_words(at)}.",
+        caption=f"{what} of the symbols if {column} stayed so{in_words(at)}.{data.weighting}",
     )  # fmt: skip
 
 

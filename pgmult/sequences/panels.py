@@ -38,7 +38,7 @@ def _among(data: Sequences, main: IntArray) -> str:
     return "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
 
 
-def _texts(counts: IntArray) -> tuple[str, ...]:
+def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
     """How many, and the share of each."""
     return f"{counts.sum():,}", *(f"{x:.2f}" for x in counts / counts.sum())
 
@@ -65,15 +65,17 @@ def shares_by_step(data: Sequences) -> Section:
     """Shares of the symbols at steps of the sequences."""
     main, symbols = _symbols_of_steps(data)
     step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    weights = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
     last, rows = int(data.lengths.max()), []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
-        counts = np.bincount(symbols[(step == t) & (symbols >= 0)], minlength=len(main))
-        if counts.any():
-            rows.append((str(t + 1), *_texts(counts)))
+        at = np.flatnonzero((step == t) & (symbols >= 0))
+        if len(at):
+            counts = np.bincount(symbols[at], weights[at], minlength=len(main))
+            rows.append((str(t + 1), f"{len(at):,}", *_texts(counts)[1:]))
     return Section(
         "Shares step by step",
         f"Shares of the symbols{_among(data, main)} over the sequences that have an observation at"
-        " the step, their first step being 1.",
+        f" the step, their first step being 1.{data.weighting}",
         head=("step", "observed", *(labels_of(data)[k] for k in main)), rows=rows,
         shown=_STEPS_SHOWN,
     )  # fmt: skip

@@ -129,6 +129,8 @@ def report(
     change, channels = ahead.next_change(), range(max(1, len(data.channels)))
     past, coming = past.of_channel(0), [ahead.of_channel(number) for number in channels]
     ahead, about = coming[0], {"data": data_in_words(data)}
+    if data.weights is not None:
+        about["weights"] = "of sequences, in averages over these; likelihoods are not weighted"
     data, held_out = data.channel(0), None if held_out is None else held_out.channel(0)
     percent = f"{round(100 * probability)} % interval"
     if comparison is True:
@@ -317,17 +319,19 @@ def _lasting(change: NextChange) -> str:
             f"The present {now} continues for {middle[0]} more steps (median; 90 % interval"
             f" {low[0]} to {top}), and then comes {names[then]} with probability {p:.2f}."
         )
-    changing = change.lasts[:, 0]
+    changing, weights = change.lasts[:, 0], data.weights
     if np.nanmax(changing) < _HARDLY:
         return "No change of symbol is likely at the next step of any sequence."
     s, steps = int(np.nanargmax(changing)), float(np.median(middle[change.present >= 0]))
+    ends = np.flatnonzero(change.present >= 0)
+    mean = np.average(changing[ends], weights=None if weights is None else weights[ends])
     last = f"{change.horizon} steps or more"
     if steps < change.horizon:
         last = f"{steps:.0f} step{'s' * (round(steps) != 1)}"
     return (
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
         f" {names[change.present[s]]}): probability {changing[s]:.2f}; over the"
-        f" {data.num_sequences} sequences it is {np.nanmean(changing):.2f} on average, and the"
+        f" {data.num_sequences} sequences it is {mean:.2f} on average, and the"
         f" present symbol continues for {last} (median)."
     )
 
@@ -376,13 +380,13 @@ def _next(ahead: Forecast) -> str:
     """How clear the next step is."""
     best = ahead.mean[:, 0].max(axis=1)
     names, n = labels_of(ahead.sequences), len(best)
-    s = int(best.argmax())
+    s, mean = int(best.argmax()), np.average(best, weights=ahead.sequences.weights)
     k = int(ahead.mean[s, 0].argmax())
     if n == 1:
         return f"Next comes {names[k]} with probability {best[s]:.2f}."
     return (
         f"The next symbol is clearest in {name_of(ahead.sequences, s)}: {names[k]} with probability"
-        f" {best[s]:.2f}; over the {n} sequences the most probable one has {best.mean():.2f} on"
+        f" {best[s]:.2f}; over the {n} sequences the most probable one has {mean:.2f} on"
         " average."
     )
 

@@ -283,7 +283,11 @@ def states(
     matched = matched_draws(run, most)
     taken = matched.taken
     until_last = ~is_after_last(data_of_run)
-    shares = np.array([draw.probs[until_last][:, place].mean(axis=0) for draw, place in taken])
+    weights = None if data_of_run.step_weights is None else data_of_run.step_weights[until_last]
+    shares = np.array([
+        np.average(draw.probs[until_last][:, place], axis=0, weights=weights)
+        for draw, place in taken
+    ])  # fmt: skip
     emission = np.array([draw.values["emission"][place] for draw, place in taken])
     moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
     leaves = np.array([_leaving(model, draw, data_of_run)[place] for draw, place in taken])

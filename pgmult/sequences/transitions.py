@@ -67,6 +67,8 @@ class Transitions(Answer):
         Coverage of the intervals.
     without_data : sequence of str
         Symbols or contexts after which no step was observed: their rows come from the prior.
+    note : str
+        What else to say of the averages over rows of inputs.
     """
 
     probs: FloatArray
@@ -78,6 +80,7 @@ class Transitions(Answer):
     what: str
     probability: float
     without_data: Sequence[str] = ()
+    note: str = ""
 
     def _averaged(self, values: FloatArray) -> FloatArray:
         """Average over rows of inputs what depends on a state and, perhaps, on more."""
@@ -130,8 +133,9 @@ class Transitions(Answer):
     @property
     def _warning(self) -> str:
         if not self.without_data:
-            return ""
-        return f" No step was observed after {few_of(self.without_data)}: rows from the prior."
+            return self.note
+        names = few_of(self.without_data)
+        return f"{self.note} No step was observed after {names}: rows from the prior."
 
     # ------------------------------------------------------------------ what follows
 
@@ -353,9 +357,11 @@ def transitions(
                     np.arange(len(chosen)),
                 )
             moves = model.transition_probs(values, rows)
-        visits = np.zeros(moves.shape[:3])
+        visits, times = np.zeros(moves.shape[:3]), np.ones(len(steps))
+        if data.step_weights is not None:
+            times = data.step_weights[steps]
         for d, (draw, _) in enumerate(taken):
-            np.add.at(visits[d], cell, draw.probs[steps - 1])
+            np.add.at(visits[d], cell, times[:, None] * draw.probs[steps - 1])
         matrices.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
         weights.append(np.array([v[:, p] for v, p in zip(visits, places, strict=True)]) + 1e-12)
     size = max(p.shape[1] for p in matrices)
@@ -363,6 +369,7 @@ def transitions(
         np.stack([_padded(p, size) for p in matrices], axis=1),
         np.stack([_padded(w, size) for w in weights], axis=1),
         names, names, column, levels, what, probability,
+        note=data.weighting if data.design is not None else "",
     )  # fmt: skip
 
 

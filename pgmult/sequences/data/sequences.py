@@ -90,6 +90,8 @@ class Sequences:
         Numbers of symbols of each channel, where steps have an observation in each of several: the
         first symbols are those of the first channel, and so on. Empty where there is one. A step
         without an observation in a channel is missing there alone.
+    weights : array, ``(num_sequences,)``, or None
+        How much each sequence counts in averages over sequences; likelihoods are not weighted.
     """
 
     offsets: NDArray[np.int64]
@@ -107,6 +109,17 @@ class Sequences:
     keys: tuple[str, str] = ("", "")
     rows_of: Whole | None = None
     channels: tuple[int, ...] = ()
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def step_weights(self) -> NDArray[np.float64] | None:
+        """The weight of each step, that of its sequence, ``(num_steps,)``."""
+        return None if self.weights is None else np.repeat(self.weights, self.lengths)
+
+    @property
+    def weighting(self) -> str:
+        """A sentence on weights for captions of averages over sequences; empty without any."""
+        return "" if self.weights is None else " Sequences count by their weights."
 
     @property
     def channel_slices(self) -> list[slice]:
@@ -194,6 +207,7 @@ class Sequences:
             inputs=None if self.inputs is None else self.inputs[steps],
             design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
             starts=None if self.starts is None else self.starts[chosen],
             rows_of=self.whole,
         )
@@ -351,6 +365,7 @@ class Sequences:
             inputs=None if self.inputs is None else self.inputs[steps],
             design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[sequences],
+            weights=None if self.weights is None else self.weights[sequences],
             starts=(
                 None
                 if self.starts is None

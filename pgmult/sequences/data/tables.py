@@ -38,7 +38,8 @@ from pgmult.core.tables import (
     missing_in,
     one_role_each,
 )
-from pgmult.core.typing import ArrayLike, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.validate import as_finite
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
 from pgmult.sequences.data.forms import in_steps
@@ -67,6 +68,7 @@ def sequences_of(
     every: str | int | None = None,
     week_start: str = "monday",
     count: str | None = None,
+    weight: str | None = None,
     order: str | ArrayLike | None = None,
     inputs: str | Design | None = None,
     maps: Mapping[str, Any] | None = None,
@@ -106,6 +108,9 @@ def sequences_of(
         The day that weeks begin on; on Mondays, by default, as ISO 8601 counts them.
     count : str, optional
         The column of counts; left out, every row is one observation.
+    weight : str, optional
+        The column that says how much each sequence counts in averages over sequences, such as how
+        many people it stands for; the same in all rows of a sequence. Likelihoods are not weighted.
     order : "frequency", "given" or a permutation, optional
         The order of the sticks, as in `as_sequences`.
     inputs : str or Design, optional
@@ -132,8 +137,8 @@ def sequences_of(
         return in_channels({
             name: sequences_of(
                 table, symbol=name, sequence=sequence, time=time, begin=begin, end=end,
-                every=every, week_start=week_start, count=count, order=order, inputs=inputs,
-                maps=maps,
+                every=every, week_start=week_start, count=count, weight=weight, order=order,
+                inputs=inputs, maps=maps,
             )
             for name in channels
         })  # fmt: skip
@@ -145,7 +150,7 @@ def sequences_of(
         raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     roles = {
         "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
-        "end": end,
+        "end": end, "weight": weight,
     }  # fmt: skip
     one_role_each(roles)
     table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
@@ -218,6 +223,9 @@ def sequences_of(
     parts = [counts[slice(*ends)] for ends in pairwise(offsets)]
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
+    if weight is not None:
+        weights = _weights_of(column(weight, "weight"), weight, of_sequence)
+        sequences = replace(sequences, weights=weights)
     if inputs is not None:
         with under_name("inputs", of="formula"):
             if isinstance(inputs, str):
@@ -244,6 +252,20 @@ def _places_within(sequence: IntArray) -> IntArray:
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order)) - firsts
     return places
+
+
+def _weights_of(cells: NDArray[Any], name: str, sequence: IntArray) -> FloatArray:
+    """The weight of each sequence, which all of its rows have."""
+    weights = as_finite(cells, f"column {name!r}")
+    _, first = np.unique(sequence, return_index=True)
+    for wrong, what in (
+        (weights != weights[first[sequence]], "be the same in all rows of a sequence"),
+        (weights <= 0.0, "have positive weights"),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"column {name!r} must {what}, got {weights[row]:g} at row {row}")
+    return weights[first]
 
 
 def _refuse_rows_of_others(

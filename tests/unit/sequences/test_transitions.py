@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.sequences import MarkovChain, MixedHMM, MultinomialHMM, as_sequences
+from pgmult.sequences import MarkovChain, MixedHMM, MixedMarkovChain, MultinomialHMM, as_sequences
 from pgmult.sequences.transitions import Transitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -257,3 +257,46 @@ def test_shares_of_states_end_with_the_observations():
     one, other = (sampled(MultinomialHMM(2), as_sequences(t)).states() for t in (texts, padded))
     shares = (np.sort(answer.shares.mean) for answer in (one, other))
     np.testing.assert_allclose(*shares, atol=0.03)
+
+
+def weighted_panel():
+    """Two groups of people who move differently; the second stands for three times as many."""
+    rng, rows = np.random.default_rng(3), []
+    for person in range(40):
+        moves, state = person % 2, 0
+        for year in range(8):
+            rows.append((f"p{person:02}", year, "AB"[state], "fm"[moves], 1.0 + 2.0 * moves))
+            state ^= int(rng.random() < (0.1, 0.6)[moves])
+    names = ("id", "year", "state", "sex", "people")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def test_sequences_count_by_their_weights():
+    table = weighted_panel()
+
+    def answers(weight):
+        data = pgmult.read(table).sequences(
+            "state", sequence="id", time="year", inputs="~ sex", weight=weight
+        )
+        run = pgmult.sample(
+            MixedMarkovChain(2), data, draws=40, tune=10, chains=1, random_seed=1,
+            progressbar=False,
+        )  # fmt: skip
+        return run.transitions(), run.transitions(by="sex"), run.effects("step"), run.predict()
+
+    alike, weighted = answers(None), answers("people")
+    assert np.array_equal(alike[1].mean, weighted[1].mean)  # within a group, and the same chain
+    leaves = [1.0 - moves.mean[0, 0] for moves in (alike[0], weighted[0])]
+    assert leaves[1] > leaves[0]
+    assert "Sequences count by their weights." in weighted[0].estimand.caption
+    assert "weights" not in alike[0].estimand.caption
+    probs, times = weighted[3].mean.reshape(40, 8, 2), np.tile([1.0, 3.0], 20)
+    assert np.allclose(weighted[2].mean, np.average(probs, axis=0, weights=times), atol=1e-9)
+    with pytest.raises(ValueError, match=r"column 'people' must be the same in all rows of a seq"):
+        pgmult.read(table | {"people": list(range(320))}).sequences(
+            "state", sequence="id", time="year", weight="people"
+        )
+    with pytest.raises(ValueError, match="column 'people' must have positive weights, got 0"):
+        pgmult.read(table | {"people": [0] * 320}).sequences(
+            "state", sequence="id", time="year", weight="people"
+        )
