@@ -37,9 +37,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, as_strings, brief, under_name
-from pgmult.core.estimands import Estimand
+from pgmult.core.estimands import Estimand, Labels
 from pgmult.core.family import Run, family_of
-from pgmult.core.labelled import Labels
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered, value_texts, which_of
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative

@@ -27,37 +27,47 @@ True
 ['term', 'contrast', 'name', 'estimate', 'std_error', 'conf_low', 'conf_high']
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.answers import Answer
-from pgmult.core.arguments import brief
+from pgmult.core.arguments import as_probability, brief
 from pgmult.core.figures.base import Figure
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
-from pgmult.core.labelled import LabelledDraws, taken
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
+from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, number, probability_text, with_interval
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
+
+Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
 
 _ROUNDING = 1e-12  # relative difference up to which draws are all equal
 _MOST_LINES = 6  # of a figure, unless some are asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimand(LabelledDraws, Answer):
-    """Posterior draws of an array.
+class Estimand(Checked, Answer):
+    """Posterior draws of an array with names for its axes and labels along them.
 
     Attributes
     ----------
-    draws, axes, labels, probability
-        As in `pgmult.core.labelled.LabelledDraws`: of intervals that tables and figures show.
+    draws : array, ``(num_draws, ...)``
+        One axis for each name in `axes` after the first. An entry is nan where a draw has no value
+        for it; summaries of the entry leave such draws out.
+    axes : tuple of str
+    labels : mapping from the name of an axis to its labels
+        A sequence of values; or, where several columns identify the entries of an axis, a mapping
+        from name to sequence. An axis without labels is numbered.
+    probability : float
+        Of the central intervals that tables and figures show.
     caption : str
         What it is, in a sentence.
     is_difference : bool
@@ -69,11 +79,90 @@ class Estimand(LabelledDraws, Answer):
         What is compared: a column, and which of its values, such as "2000 - 1999".
     """
 
+    draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
+    axes: tuple[str, ...]
+    labels: Mapping[str, Labels]
+    probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
     caption: str = field(default="", kw_only=True)
     is_difference: bool = field(default=False, kw_only=True)
     is_ratio: bool = field(default=False, kw_only=True)
     term: str = field(default="", kw_only=True)
     contrast: str = field(default="", kw_only=True)
+
+    def _complete(self) -> None:
+        if self.draws.ndim != len(self.axes) + 1:
+            raise ValueError(
+                f"draws must have the axes ({', '.join(('draw', *self.axes))}), got shape"
+                f" {self.draws.shape}"
+            )
+        for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
+            for name, values in self.columns_of(axis).items():
+                if len(values) != size:
+                    raise ValueError(
+                        f"labels of {name!r} must be {size} to go with draws, got {len(values)}"
+                    )
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means."""
+        return _over(self.draws, np.mean, np.nanmean, self.draws)
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations."""
+        return _over(self.draws, np.std, np.nanstd, self.draws)
+
+    def quantile(self, at: float | Sequence[float]) -> FloatArray:
+        """Quantiles, with those that `at` lists along the first axis, if it is a list."""
+        return _over(self.draws, np.quantile, np.nanquantile, self.draws, at)
+
+    def interval(self, probability: float | None = None) -> FloatArray:
+        """Lower and upper ends of central intervals, along the first axis."""
+        level = self.probability if probability is None else probability
+        tail = 0.5 * (1.0 - as_probability(level, "probability"))
+        return self.quantile([tail, 1.0 - tail])
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower ends of the intervals."""
+        return np.asarray(self.interval()[0])
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper ends of the intervals."""
+        return np.asarray(self.interval()[1])
+
+    def p_above(self, value: float = 0.0) -> FloatArray:
+        """Posterior probabilities of being above a value."""
+        above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
+        return _over(self.draws, np.mean, np.nanmean, above)
+
+    def columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """The columns that label an axis."""
+        labels = self.labels.get(axis)
+        if labels is None:
+            return {axis: range(self.draws.shape[1 + self.axes.index(axis)])}
+        return labels if isinstance(labels, Mapping) else {axis: labels}
+
+    def axis_of(self, column: str) -> tuple[int, str]:
+        """The place and the name of the axis that a column labels."""
+        for place, axis in enumerate(self.axes):
+            if column in self.columns_of(axis):
+                return place, axis
+        columns = [name for axis in self.axes for name in self.columns_of(axis)]
+        raise ValueError(f"column must be one of {', '.join(columns)}, got {brief(column)}")
+
+    def cells(self) -> dict[str, list[Any]]:
+        """The label of every entry in every column, entries in the order of `draws`."""
+        shape = self.draws.shape[1:]
+        columns: dict[str, list[Any]] = {}
+        for place, axis in enumerate(self.axes):
+            number_of = np.broadcast_to(
+                np.arange(shape[place]).reshape(-1, *(1,) * (len(shape) - place - 1)), shape
+            ).ravel()
+            for name, values in self.columns_of(axis).items():
+                columns[name] = _taken(values, number_of)
+        return columns
 
     def at(self, **labels: Any) -> "Estimand":
         """The same at one label of some columns; an axis with one entry left is dropped.
@@ -125,13 +214,13 @@ class Estimand(LabelledDraws, Answer):
         draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
         labels = {other: self.labels[other] for other in self.axes if other in self.labels}
         axes, said = self.axes, f"{column} {value_texts([label])[0]}"
-        others = {name: taken(values, rows) for name, values in columns.items() if name != column}
+        others = {name: _taken(values, rows) for name, values in columns.items() if name != column}
         if len(rows) == 1:
             draws, axes = np.squeeze(draws, axis=place + 1), axes[:place] + axes[place + 1 :]
             labels.pop(axis, None)
             said = ", ".join([said, *(f"{name} {values[0]}" for name, values in others.items())])
         else:
-            labels[axis] = others or {column: taken(columns[column], rows)}
+            labels[axis] = others or {column: _taken(columns[column], rows)}
         caption = f"{self.caption} {said}.".strip()
         return self._with(draws, axes, labels, caption)
 
@@ -308,3 +397,17 @@ def _places(values: Any) -> FloatArray:
     """Numbers as they are, and dates as years."""
     array = np.asarray(values)
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
+
+
+def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
+    """A statistic of draws; nan where no draw says anything."""
+    if not np.isnan(draws).any():
+        return np.asarray(whole(*values, axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(with_gaps(*values, axis=0))
+
+
+def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:
+    """Values of some rows, none of them changed."""
+    return [values[row] for row in rows]

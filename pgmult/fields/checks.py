@@ -12,8 +12,6 @@
 'Data simulated from the model agree with the data in dispersion, empty cells, largest share.'
 """
 
-from typing import Any
-
 import numpy as np
 
 from pgmult.core.arguments import as_seed
@@ -43,7 +41,11 @@ _ADVICE = {
 
 
 def check(
-    run: Posterior, *, data: CountField | None = None, max_draws: int = 200, random_seed: Any = 0
+    run: Posterior,
+    *,
+    data: CountField | None = None,
+    max_draws: int = 200,
+    random_seed: int | None = 0,
 ) -> PredictiveChecks:
     """Simulate counts with the same totals from posterior draws, and compare them with the data.
 

@@ -290,7 +290,10 @@ def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
 
 
 def _as_counted(
-    counted: ArrayLike, counts: IntArray, categories: NDArray[np.str_] | None, names: Any
+    counted: ArrayLike,
+    counts: IntArray,
+    categories: NDArray[np.str_] | None,
+    names: Sequence[str] | NDArray[Any],
 ) -> BoolArray | None:
     """Check what was counted where; None if all categories were counted in all rows."""
     try:
@@ -337,7 +340,10 @@ def clash_of(counted: BoolArray) -> tuple[tuple[int, int], tuple[int, int]] | No
 
 
 def _as_order(
-    order: Any, counts: IntArray, counted: BoolArray | None, categories: NDArray[np.str_] | None
+    order: str | ArrayLike,
+    counts: IntArray,
+    counted: BoolArray | None,
+    categories: NDArray[np.str_] | None,
 ) -> IntArray:
     """The order of the sticks, those that were counted in the fewest rows first."""
     chosen = as_order(order, counts.sum(axis=0))
@@ -356,7 +362,7 @@ def _as_order(
     return chosen
 
 
-def _name(categories: NDArray[np.str_] | None, k: Any) -> str:
+def _name(categories: NDArray[np.str_] | None, k: int) -> str:
     return f"category {k}" if categories is None else repr(str(categories[k]))
 
 

@@ -26,8 +26,7 @@ from scipy.special import gammaln, logsumexp
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_seed
 from pgmult.core.averages import Rows, average, crossed
-from pgmult.core.estimands import Estimand
-from pgmult.core.labelled import Labels
+from pgmult.core.estimands import Estimand, Labels
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, as_positive_int
 from pgmult.fields.data import CountField
@@ -52,7 +51,7 @@ def predict(
     names: Sequence[str] | None = None,
     max_draws: int | None = 1000,
     probability: float = 0.9,
-    random_seed: Any = 0,
+    random_seed: int | None = 0,
 ) -> "FieldPredictions":
     """Probabilities of the categories with intervals, at any inputs.
 
@@ -112,7 +111,7 @@ def _at(
     data: CountField,
     wider: CountField,
     max_draws: int | None,
-    random_seed: Any,
+    random_seed: int | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of the probabilities at the new inputs of `wider`, and means of each row alone."""
     if not isinstance(model, MultinomialGP):
@@ -225,7 +224,7 @@ class FieldPredictions(Estimand):
         np.put_along_axis(inside, first, 1.0, axis=-1)
         return np.asarray(inside.mean(axis=0))
 
-    def counts(self, totals: ArrayLike, random_seed: Any = None) -> IntArray:
+    def counts(self, totals: ArrayLike, random_seed: int | None = None) -> IntArray:
         """New counts, one table per draw, ``(num_draws, num_rows, num_categories)``.
 
         Parameters
@@ -264,7 +263,7 @@ class FieldPredictions(Estimand):
         return np.asarray(density)
 
     def calibration(
-        self, counts: ArrayLike, *, least: float = 1.0, random_seed: Any = None
+        self, counts: ArrayLike, *, least: float = 1.0, random_seed: int | None = None
     ) -> Calibration:
         """Check these predictions against held-out counts; if they fail, say what to try.
 

@@ -5,12 +5,11 @@ Figures and changes run along an axis: see `pgmult.fields.grid`.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
@@ -286,7 +285,13 @@ def _few(names: list[str], what: str) -> str:
     return ", ".join(names) if len(names) <= _FEW else f"{len(names)} {what}"
 
 
-def _table(grid: Grid, title: str, what: str, rows: IntArray, names: Any = None) -> Section:
+def _table(
+    grid: Grid,
+    title: str,
+    what: str,
+    rows: IntArray,
+    names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Section:
     """The leading categories of some rows, which are called by their places where unnamed."""
     if names is None:
         names = [grid.places[p] or "everywhere" for p in grid.place[rows]]
@@ -365,7 +370,7 @@ def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
     )
 
 
-def _maps(grid: Grid, tiles: Mapping[str, Any]) -> list[Section]:
+def _maps(grid: Grid, tiles: Mapping[str, str]) -> list[Section]:
     """The last of the axis on a map of the United States, where that is what places are."""
     postal = {as_looked_at(name): code for name, code in tiles.items()}
     codes = [postal.get(as_looked_at(name), name) for name in grid.places]

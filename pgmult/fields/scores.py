@@ -113,7 +113,7 @@ class Calibration(Answer):
 
 
 def calibration(
-    draws: ArrayLike, counts: ArrayLike, *, least: float = 1.0, random_seed: Any = None
+    draws: ArrayLike, counts: ArrayLike, *, least: float = 1.0, random_seed: int | None = None
 ) -> Calibration:
     """Check predictions of held-out rows; if they fail, say what to try.
 

@@ -48,9 +48,11 @@ from pgmult.core.tables import (
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field, clash_of
+from pgmult.fields.places import degrees_among
 
 _DATES = "datetime64[s]"
 _CATEGORY, _COUNT = "category", "count"  # columns of a table that was wide
+_LEAST_FILLED = 0.25  # share of combinations of values that occur, where columns make a table
 _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a category
 Absent = Literal["zero", "not counted"]
 
@@ -143,7 +145,7 @@ def read_field(
     chosen = [inputs] if isinstance(inputs, str) else as_strings(inputs, "inputs")
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
-    columns = as_columns(table, "table")
+    columns = as_given = as_columns(table, "table")
     wide = as_strings(wide, "wide")
     if wide:
         if category is not None or count is not None:
@@ -165,7 +167,7 @@ def read_field(
     number = np.ones(len(x), dtype=np.int64)
     if count is not None:
         number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
-        _warn_of_repeats(columns)
+        _warn_of_repeats(as_given)
     labels, of_label = _in_order(labels_of(of_category, category), wide)
     warn_of_look_alikes(labels, f"column {category!r}")
     first, of_row = _distinct(x)
@@ -181,7 +183,9 @@ def read_field(
     guess = ""
     if absent is None and count is not None:
         counted, guess = _guess(counts, present, distinct, at_places, labels.tolist())
-    zeros = _zeros_in_words(counted & ~present, row_names, labels.tolist())
+    zeros = ""
+    if count is not None:  # else each row is one observation, and of one category alone
+        zeros = _zeros_in_words(counted & ~present, row_names, labels.tolist())
     data = as_field(
         x[first], counts, order=order, categories=list(labels), input_names=names,
         names=row_names, counted=counted,
@@ -384,8 +388,8 @@ def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
     if again := [place for place, row in rows if first.setdefault(row, place) != place]:
         warnings.warn(
             f"{len(again):,} row{'s are' if len(again) > 1 else ' is'} like another in every"
-            f" column, as row {again[0]} is, and counted once more: take repeats out if they are"
-            " none of their own",
+            f" column, as row {again[0] + 1:,} below the header is, and counted once more: take"
+            " repeats out if they are no further counts",
             stacklevel=3,
         )
 
@@ -475,6 +479,9 @@ def axis_and_places(
 ) -> tuple[str, FloatArray, list[str], IntArray]:
     """Split the columns: rows lie along the first one of numbers or dates, the others are places.
 
+    Columns of latitude and longitude are a place together, and so are columns of numbers that fill
+    little of the table of their values: points that are scattered.
+
     Returns
     -------
     axis : str
@@ -486,13 +493,29 @@ def axis_and_places(
     arrays = {name: np.asarray(values) for name, values in columns.items()}
     if data.columns is None:
         arrays.pop("row", None)
-    axis = next((name for name, values in arrays.items() if values.dtype.kind in "iufM"), "")
+    lines = [name for name, values in arrays.items() if values.dtype.kind in "iufM"]
+    located = degrees_among(lines)
+    axis = next((name for name in lines if name not in located), "")
+    places, place = _places_besides(arrays, axis, num_rows)
+    if len(arrays) > 1 and all(values.dtype.kind in "iuf" for values in arrays.values()):
+        at = np.unique(arrays.get(axis, place), return_inverse=True)[1]
+        filled = len(np.unique(np.stack([at, place]), axis=1).T)
+        if filled < _LEAST_FILLED * (at.max(initial=0) + 1) * len(places):
+            axis = ""
+            places, place = _places_besides(arrays, axis, num_rows)
     along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
+    return axis, x, places, place
+
+
+def _places_besides(
+    arrays: Mapping[str, NDArray[Any]], axis: str, num_rows: int
+) -> tuple[list[str], IntArray]:
+    """The places that all columns but the axis name, and that of each row."""
     others = [values for name, values in arrays.items() if name != axis]
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = _in_order(np.array(labels or [""] * num_rows))
-    return axis, x, places.tolist(), place
+    return places.tolist(), place
 
 
 def _in_order(
@@ -503,7 +526,7 @@ def _in_order(
     return numbered(labels, lambda label: (places.get(label, 0), _natural(label)))
 
 
-def _natural(label: str) -> tuple[Any, ...]:
+def _natural(label: str) -> tuple[bool, float, list[str | float]]:
     """What sorts labels as people do: 1, 2, 10, then plot 2, plot 10."""
     pieces = re.split(r"(\d+(?:\.\d+)?)", label)
     numbers_and_texts = [float(x) if i % 2 else x for i, x in enumerate(pieces)]

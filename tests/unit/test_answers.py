@@ -13,7 +13,7 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.figures.base import Figure
 from pgmult.core.figures.pairs import HeatMap
-from pgmult.core.figures.shares import Bars, Raster, Stack
+from pgmult.core.figures.shares import Raster, Stack
 from pgmult.core.figures.tiles import Tiles
 from pgmult.core.scores import Score
 from pgmult.sampling.summary import Summary
@@ -129,7 +129,6 @@ def test_rows_with_fewer_draws_end_in_nan():
 
 FIGURES = {
     "heat map": HeatMap(np.eye(3), list("abc"), list("xyz"), "identity", "column", "row", "Heat."),
-    "bars": Bars(np.array([[0.2, 0.3], [0.5, 0.5]]), ["one", "two"], ["a", "b"], "bars"),
     "stack": Stack(
         np.array([[0.2, 0.3], [0.5, 0.5]]), ["a", "b"], "stack",
         seen=np.array([0, -1]), divider=1.0, tick_text=str,

@@ -1,4 +1,4 @@
-"""Shares of categories: stacked along time, as bars, and which category each step has."""
+"""Shares of categories: stacked along time, and which category each step has."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -114,68 +114,6 @@ class Raster(Figure):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bars(Figure):
-    """Bars of shares, one a row, each divided among categories.
-
-    Attributes
-    ----------
-    shares : array, ``(num_rows, num_categories)``
-        Lengths of the pieces; a row that sums to less than one is filled up in grey.
-    names : sequence of str
-        Labels of the rows.
-    categories : sequence of str
-    label : str
-        What the figure shows, for those who do not see it.
-    x_label, caption : str
-    """
-
-    shares: FloatArray
-    names: Sequence[str]
-    categories: Sequence[str]
-    label: str
-    x_label: str = "share"
-    caption: str = ""
-
-    def svg(self) -> Markup:
-        """Return the bars as SVG."""
-        left = min(200.0, _LEFT + 6.0 * max((len(_short(name)) for name in self.names), default=0))
-        wide, parts = _WIDTH - left - _RIGHT, []
-        for r, (name, row) in enumerate(zip(self.names, self.shares, strict=True)):
-            parts.append(tag("text", _short(name), class_="end", x=left - 5.0, y=18 * r + 12))
-            for number, start, length in _pieces(row):
-                box = {"x": left + wide * start, "width": wide * length, "y": 18 * r, "height": 15}
-                about = "other" if number == OTHER else self.categories[number]
-                title = tag("title", f"{name}, {about}: {length:.3f}")
-                parts.append(tag("rect", title, class_=_kind(number), **box))
-        floor = 18.0 * len(self.names)
-        for share in (0.0, 0.5, 1.0):
-            x = left + wide * share
-            parts.append(tag("text", f"{share:g}", class_="middle", x=x, y=floor + 13.0))
-        drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {_WIDTH:.0f} {floor + 18.0:.0f}",
-        )  # fmt: skip
-        return framed(drawing, self.caption, _keys(self.categories, {*range(len(self.categories))}))
-
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the bars with matplotlib."""
-        axes = axes_or_new(axes, 6.4, 1.0 + 0.24 * len(self.names))
-        for r, row in enumerate(self.shares):
-            for number, start, length in _pieces(row):
-                axes.barh(r, length, left=start, height=0.8, color=_paint(number))
-        for k, name in enumerate(self.categories):
-            axes.plot([], [], "s", color=_paint(k), label=name)
-        axes.set_yticks(range(len(self.names)), list(map(_short, self.names)), fontsize=8)
-        axes.set_ylim(len(self.names) - 0.4, -0.6)
-        axes.set_xlim(0.0, 1.0)
-        axes.set_xlabel(self.x_label)
-        axes.set_title(self.caption, fontsize=9, loc="left")
-        legend_beside(axes)
-        clean(axes)
-        return axes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Stack(Figure):
     """Probabilities along time, stacked: at each step the heights sum to one.
 
@@ -275,13 +213,6 @@ class Stack(Figure):
     @property
     def _has_rest(self) -> bool:
         return bool((self.shares.sum(axis=1) < 1.0 - 1e-6).any())
-
-
-def _pieces(row: FloatArray) -> list[tuple[int, float, float]]:
-    """Number, start and length of the pieces of a bar."""
-    starts = np.append(0.0, np.cumsum(row))
-    pieces = list(zip(range(len(row)), starts.tolist(), row.tolist(), strict=False))
-    return [*pieces, (OTHER, starts[-1], 1.0 - starts[-1])] if starts[-1] < 1.0 - 1e-6 else pieces
 
 
 def _runs(row: IntArray) -> list[tuple[int, int, int]]:

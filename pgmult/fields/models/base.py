@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked
-from pgmult.core.typing import FloatArray, Link, ObservedRows
+from pgmult.core.typing import ArrayLike, FloatArray, Link, ObservedRows
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.family import FIELDS
@@ -18,7 +18,7 @@ START_COUNT = 0.5  # added to every count whose logarithms are taken
 _MOST_LOG_ODDS = 1e4  # beyond, what the counts say is lost to rounding
 
 
-def check_mean(mean: Any, unit: str, *words: str) -> None:
+def check_mean(mean: str | ArrayLike, unit: str, *words: str) -> None:
     """Refuse a mean of psi that is no such word, no number and none of each stick or category."""
     if isinstance(mean, str):
         if mean not in words:
@@ -35,7 +35,9 @@ def check_mean(mean: Any, unit: str, *words: str) -> None:
         )
 
 
-def level_of(mean: Any, size: int, unit: str, link: Link, data: CountField) -> FloatArray:
+def level_of(
+    mean: str | ArrayLike, size: int, unit: str, link: Link, data: CountField
+) -> FloatArray:
     """A mean of psi that is not learned, ``(size,)``; "empirical" takes that of all counts."""
     if isinstance(mean, str):
         return link.inverse(smoothed_shares(data.counts.sum(axis=0), START_COUNT))

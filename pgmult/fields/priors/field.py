@@ -102,14 +102,6 @@ class Field(Checked, ABC):
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values computed from the noise, ``(n, num_columns)``: the inverse of `whiten`."""
 
-    def log_normalizer(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``.
-
-        As a function of the covariance's parameters it is their likelihood given the potential,
-        the field integrated out.
-        """
-        return self._alone().log_normalizers
-
     def draw(
         self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike
     ) -> FieldDraw:
@@ -207,7 +199,11 @@ class FieldGaussian(ABC):
     @property
     @abstractmethod
     def log_normalizers(self) -> FloatArray:
-        """Log of the integral of the prior times the potential, ``(num_columns,)``."""
+        """Log of the integral of the prior times the potential, ``(num_columns,)``.
+
+        As a function of the covariance's parameters it is their likelihood given the potential,
+        the field integrated out.
+        """
 
     @cached_property
     def log_evidence(self) -> float:

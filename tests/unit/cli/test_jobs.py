@@ -255,7 +255,7 @@ class TestFields:
         assert code == 0
         assert "odd.csv: 24 counts of 2 categories at 2 inputs\n" in out
         alike, repeat = sorted(errors.splitlines())
-        assert alike.startswith("pgmult: warning: 1 row is like another in every column, as row 4")
+        assert alike.startswith("pgmult: warning: 1 row is like another in every column, as row 5")
         assert "'ADA' and 'Ada', which differ in capitals or blanks alone" in repeat
 
     def test_a_run_is_not_overwritten_or_mistaken(self, capsys, names, field_run, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import pgmult
 from pgmult.fields import MultinomialGP, as_field, predict
 from pgmult.fields.covariances import Matern
-from pgmult.fields.tables import axis_and_places, field_of
+from pgmult.fields.tables import axis_and_places, field_of, read_field
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
 STATES = pgmult.datasets.us_states()
@@ -65,7 +65,7 @@ def test_any_frame():
 
 def test_rows_that_are_alike_are_told():
     table = {"year": [1, 1, 1, 2], "name": ["a", "b", "a", "a"], "n": [3, 4, 3, 3]}
-    with pytest.warns(UserWarning, match="^1 row is like another in every column, as row 2 is"):
+    with pytest.warns(UserWarning, match="^1 row is like another in every column, as row 3 below"):
         data = field_of(table, inputs="year", category="name", count="n")
     assert data.counts.tolist() == [[6, 4], [3, 0]]
     each = {**table, "hospital": [1, 1, 2, 1]}  # not alike in every column
@@ -333,6 +333,40 @@ def test_places_come_in_the_order_of_their_numbers():
     data = field_of(table, inputs=["year", "place"], category="name", places={"place": places})
     names = axis_and_places(data, data.columns, data.num_rows)[2]
     assert names == ["2", "10", "plot 1", "plot 2", "plot 10"]
+
+
+def test_points_in_space_are_places_without_an_axis():
+    """Scattered numbers, and latitudes with longitudes; a panel of numbers has its years."""
+    rng, counts = np.random.default_rng(0), np.ones((24, 2), dtype=int)
+
+    def axis_of(columns):
+        data = replace(as_field(np.arange(24.0), counts), columns=columns)
+        axis, _, places, _ = axis_and_places(data, columns, 24)
+        return axis, len(places)
+
+    x, y = rng.normal(size=(2, 24))
+    lat, lon = (np.repeat(np.arange(4.0), 6), np.tile(np.arange(6.0), 4))
+    assert axis_of({"x": x, "y": y}) == ("", 24)
+    assert axis_of({"lat": lat, "lon": lon}) == ("", 24)
+    assert axis_of({"year": lat, "plot": lon}) == ("year", 6)
+    assert axis_of({"year": np.tile(lat[::6], 6), "lat": lon // 1, "lon": 0.0 * lon}) == ("year", 6)
+    assert axis_of({"age": x, "core": np.array(["a", "b"] * 12)}) == ("age", 2)
+    assert axis_of({"depth": x}) == ("depth", 1)
+
+
+def test_single_observations_say_nothing_of_rows_that_are_absent():
+    table = {"x": [1.0, 2.0, 3.0], "kind": ["a", "b", "a"]}
+    assert read_field(table, inputs="x", category="kind").zeros == ""
+    assert (
+        "taken for 0"
+        in read_field(table | {"n": [3, 4, 5]}, inputs="x", category="kind", count="n").zeros
+    )
+
+
+def test_rows_of_a_wide_table_with_one_number_alike_are_no_repeats():
+    field_of({"x": [1, 1], "a": [5, 5], "b": [2, 3]}, inputs="x", wide=["a", "b"])
+    with pytest.warns(UserWarning, match="as row 2 below the header is"):
+        field_of({"x": [1, 1], "a": [5, 5], "b": [2, 2]}, inputs="x", wide=["a", "b"])
 
 
 def test_categories_keep_the_order_of_wide_columns():
