@@ -221,6 +221,7 @@ def fitted(job, variation, folder):
         if variation.form:
             data = place / variation.form
             FORMS[variation.form](data, next(iter(tables.values())))
+        words = [str(place / word) if word in tables else word for word in words]
         seed = ["--seed", str(variation.seed), "--quiet"]
         code = main([job.name, "fit", str(data), *words, "--out", str(place / "run"), *seed])
         assert code == 0, f"fit ended with {code}"

@@ -110,6 +110,7 @@ QUESTIONS = (
     Question("check"),
 )
 PRINTED = "a printed score of the probabilities that predict and export are held to"
+RIVALS = "tests/unit/fields/test_rivals.py::test_rivals_are_the_same_for_the_same_table"
 OUTSIDE = "tests/statistical/fields/test_outside.py"
 
 SHARES = Job(
@@ -139,26 +140,35 @@ SHARES = Job(
         Variation("besides", "rows of totals", tables=with_totals, tolerance=0.0),
         Variation("files", "a column a category", tables=as_wide, fit=by_columns, tolerance=0.0),
         Variation("horizons", "more inputs asked", tables=with_more, verbs=("predict",)),
+        Variation(
+            "horizons", "inputs that the fit knows of",
+            fit=lambda words: [*words, "--at", "later.csv"],
+        ),
         Variation("missing", "a year without counts", tables=unobserved),
     ),
     tests={
         ("brute_force", "effects"): "tests/unit/fields/test_field_effects.py",
         ("brute_force", "predict"): "tests/unit/fields/test_separable.py",
         ("brute_force", "compare"): "tests/unit/fields/test_left_out.py",
+        **dict.fromkeys(
+            ((relation, "compare") for relation in
+             ("order", "units", "aggregation", "besides", "missing")),
+            RIVALS,
+        ),
         **dict.fromkeys((("outside", verb) for verb in ("fit", "export", "predict")), OUTSIDE),
     },
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
-        ("horizons", "*"): "nothing is asked over a horizon",
+        ("horizons", "compare"): "compares predictions of the rows that were counted",
         ("brute_force", "*"): "shows predictions, which have a cell",
         ("power", "check"): "a table of how often defects are seen: tests/benchmarks/power.py",
+        **dict.fromkeys((("power", verb) for verb in ("fit", "report")), "its words are check's"),
         ("power", "*"): "says nothing of the fit",
         ("outside", "check"): "a table of how often defects are seen: tests/benchmarks/power.py",
+        ("outside", "compare"): "scores counts, of which nothing but counts is known",
         ("outside", "*"): "its numbers are those of export, which has a cell",
         **dict.fromkeys(
-            ((relation, "compare") for relation in
-             ("longer", "seeds", "order", "units", "aggregation", "besides", "missing")),
-            PRINTED,
+            ((relation, "compare") for relation in ("longer", "seeds")), PRINTED
         ),
     },
 )  # fmt: skip

@@ -145,3 +145,41 @@ def test_nearest_places_are_nearest_on_the_sphere():
     entropy = 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
     assert levels["sphere"] == pytest.approx(entropy, abs=0.002)
     assert levels["plane"] < entropy - 0.02
+
+
+SAME = {
+    "rows from the last to the first": lambda t: {n: v[::-1] for n, v in t.items()},
+    "columns from the last to the first": lambda t: dict(reversed(t.items())),
+    "other years": lambda t: t | {"year": [12 * year for year in t["year"]]},
+    "two rows for each count": lambda t: {
+        n: [k for v in values for k in ((v // 2, v - v // 2) if n == "n" else (v, v))]
+        for n, values in t.items()
+    },
+    "a column besides": lambda t: t | {"note": ["x"] * len(t["n"])},
+    "a year without counts": lambda t: {
+        n: [*v, {"year": 2013, "place": "east", "name": "A", "n": 0}[n]] for n, v in t.items()
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* like another in every")
+@pytest.mark.parametrize("change", SAME)
+def test_rivals_are_the_same_for_the_same_table(change):
+    """And the model, whose draws belong to years and places."""
+    rng = np.random.default_rng(3)
+    counts = rng.multinomial(40, [0.5, 0.3, 0.2], size=(8, 2))
+    draws = rng.dirichlet([20.0, 12.0, 8.0], size=(8, 2, 2, 50))
+
+    def compared(columns, years=1):
+        data = field_of(
+            columns, inputs=[name for name in columns if name in ("year", "place")],
+            category="name", count="n", places={"place": {"east": 0.0, "west": 1.0}},
+        )  # fmt: skip
+        rows = zip(data.columns["year"] // years - 2000, data.columns["place"], strict=True)
+        pi = [draws[min(int(year), 7), PLACES.index(place)] for year, place in rows]
+        return compare(run_of(data, np.stack(pi, axis=2)))
+
+    expected = compared(table(counts))
+    found = compared(SAME[change](table(counts)), 12 if change == "other years" else 1)
+    assert found.names == expected.names
+    np.testing.assert_allclose(found.levels, expected.levels, rtol=1e-6)
