@@ -45,6 +45,7 @@ from pgmult.sequences.answers import Forecast, Imputed, StepProbs
 from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences, one_of, with_rows
 from pgmult.sequences.data.tables import future_of
+from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.posteriors import (
     Foretells,
     draws_of,
@@ -275,11 +276,10 @@ def _by_model(
 ) -> Forecast:
     """Forecasts of a model that knows its probabilities ahead given its parameters."""
     model, extended = run.model, data
-    if data.design is not None or inputs is not None:
+    if isinstance(model, MultinomialHMM) or inputs is not None:
         extended = data.extended(steps, inputs)
-    draws, streams = (
-        draws_of(run, model.predictive_variables, max_draws), own_streams(own_keys(rng, data))
-    )  # fmt: skip
+    draws = draws_of(run, model.predictive_variables, max_draws)
+    streams = own_streams(own_keys(rng, data))
     chances = np.stack([s.random((len(draws), 2, steps + 1)) for s in streams], axis=1)
     futures = [model.ahead(*one, extended, steps) for one in zip(chances, draws, strict=True)]
     simulated = np.array([path for _, path in futures])

@@ -46,9 +46,8 @@ def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
 def pairs_in_data(data: Sequences) -> Section:
     """What follows what in all sequences, where both steps have an observation."""
     main, symbols = _symbols_of_steps(data)
-    goes_on = np.ones(data.num_steps, dtype=np.bool_)
-    goes_on[data.offsets[:-1]] = False
-    steps = np.flatnonzero(goes_on[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)) + 1
+    both = data.follows[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)
+    steps = np.flatnonzero(both) + 1
     counts = np.zeros((len(main), len(main)), dtype=np.int64)
     np.add.at(counts, (symbols[steps - 1], symbols[steps]), 1)
     names = [labels_of(data)[k] for k in main]

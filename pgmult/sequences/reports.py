@@ -126,6 +126,7 @@ def report(
         run, steps, inputs=_inputs_ahead(data, far, held_out), levels=levels,
         max_draws=max_draws, random_seed=random_seed, simulate_to=far,
     )  # fmt: skip
+    is_chain = isinstance(run.model, MarkovChain | MixedMarkovChain)
     change, channels = ahead.next_change(), range(max(1, len(data.channels)))
     past, coming = past.of_channel(0), [ahead.of_channel(number) for number in channels]
     ahead, about = coming[0], {"data": data_in_words(data)}
@@ -138,12 +139,11 @@ def report(
         comparison = as_kind(compared, "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [
-        Leading(_movement(past), "Which symbols move"), *_swings(run),
+        *([] if is_chain else [Leading(_movement(past), "Which symbols move"), *_swings(run)]),
         Leading(_next(ahead), "What comes next"),
         Leading(_lasting(change), "The next change of symbol"),
     ]  # fmt: skip
     sections, path, panel = list[Section](), None, is_panel(data)
-    is_chain = isinstance(run.model, MarkovChain | MixedMarkovChain)
     order = shown = np.arange(data.num_sequences)
     if isinstance(run.model, MultinomialHMM) and not is_chain:
         hidden = states(run, probability=probability, max_draws=max_draws)
@@ -186,7 +186,7 @@ def report(
             figures=[change.figure(0)] if data.num_sequences == 1 else [],
         ),
         _figures(past, ahead, shown),
-        _symbols(past),
+        *([] if is_chain else [_symbols(past)]),
     ]
     if comparison is not False:
         sections.append(comparison.section())
@@ -275,9 +275,8 @@ def _far(data: Sequences, steps: int, max_draws: int) -> int:
 def _mean_run(data: Sequences) -> float:
     """How long runs of a symbol are on average."""
     symbols = seen_symbols(data, np.arange(data.num_symbols))
-    starts = np.ones(len(symbols), dtype=np.bool_)
-    starts[1:] = symbols[1:] != symbols[:-1]
-    starts[data.offsets[:-1]] = True
+    starts = ~data.follows
+    starts[1:] |= symbols[1:] != symbols[:-1]
     return float((symbols >= 0).sum() / max(1, (starts & (symbols >= 0)).sum()))
 
 

@@ -350,9 +350,7 @@ def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
     leaves: FloatArray = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
     if len(leaves) == 1:
         return np.asarray(leaves[0])
-    follows = np.ones(data.num_steps, dtype=np.bool_)
-    follows[data.offsets[:-1]] = False
-    steps = np.flatnonzero(follows)
+    steps = np.flatnonzero(data.follows)
     weights = draw.probs[steps - 1] + _TINY
     return np.asarray((weights * leaves[which[steps]]).sum(axis=0) / weights.sum(axis=0))
 

@@ -43,6 +43,7 @@ from pgmult.sequences.posteriors import draws_of, sequences_of
 from pgmult.sequences.states import draws_with_states, matched_draws
 
 _MOST_ROWS = 100  # of inputs that differ
+_HARDLY = 1e-6  # chance of leaving a state below which it is as if nobody did
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -152,7 +153,9 @@ class Transitions(Answer):
         """
         leaves = self._averaged(1.0 - np.diagonal(self._square(), axis1=3, axis2=4))
         caption = f"Mean steps of a visit to a {self.what}."
-        lasts = 1.0 / np.maximum(leaves, 1e-12)
+        if (leaves < _HARDLY).any():
+            caption += f" A visit that hardly ever ends has {1.0 / _HARDLY:,.0f}."
+        lasts = 1.0 / np.maximum(leaves, _HARDLY)
         return self._estimand(lasts, {"in": self.before}, caption, is_ratio=True)
 
     def reach(self, steps: int | None = None) -> Estimand:
@@ -340,22 +343,17 @@ def transitions(
     }
     places = np.array([place for _, place in taken])
     column, levels, designs, parts = _settings(data, settings, by)
-    follows = np.ones(data.num_steps, dtype=np.bool_)
-    follows[data.offsets[:-1]] = False
     matrices, weights = list[FloatArray](), list[FloatArray]()
     for design, part in zip(designs, parts, strict=True):
-        steps = np.flatnonzero(follows & part)
+        steps = np.flatnonzero(data.follows & part)
         if design is None:
             moves, cell = model.transition_probs(values)[:, None], np.zeros(len(steps), np.int64)
         else:
             rows, cell = distinct_rows(design.take(steps))
             if len(rows.matrix) > _MOST_ROWS:
                 chosen = np.unique(np.linspace(0, len(steps) - 1, _MOST_ROWS).astype(np.int64))
-                steps, rows, cell = (
-                    steps[chosen],
-                    design.take(steps[chosen]),
-                    np.arange(len(chosen)),
-                )
+                steps, cell = steps[chosen], np.arange(len(chosen))
+                rows = design.take(steps)
             moves = model.transition_probs(values, rows)
         visits, times = np.zeros(moves.shape[:3]), np.ones(len(steps))
         if data.step_weights is not None:

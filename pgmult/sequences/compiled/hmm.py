@@ -100,17 +100,9 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
 
 @jit
 def _filter(s, chains, filtered, log_predictive):
-    """Filter sequence s into the rows of `filtered`, in turn; a few rows serve a long sequence.
-
-    Returns the row of the last step.
-    """
-    indptr, symbols, counts, emission = (
-        chains.indptr,
-        chains.symbols,
-        chains.counts,
-        chains.emission,
-    )
-    in_logs, first = chains.in_logs, chains.offsets[s]
+    """Filter sequence s into the rows of `filtered`, in turn; a few rows serve a long sequence."""
+    indptr, symbols, counts = chains.indptr, chains.symbols, chains.counts
+    emission, in_logs, first = chains.emission, chains.in_logs, chains.offsets[s]
     num_rows, num_states = filtered.shape
     predicted = np.empty(num_states)
     row = num_rows - 1
@@ -143,20 +135,17 @@ def _filter(s, chains, filtered, log_predictive):
             log_predictive[t] = _weigh_in_logs(
                 begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
             )
-    return row
 
 
 @jit
-def filter_sequences(worker, start, stop, chains, log_predictive, final):
-    """Log p(x_t | x_<t) of every step, 0 where it is missing; and p(z | x) of the last steps.
+def filter_sequences(worker, start, stop, chains, log_predictive):
+    """Log p(x_t | x_<t) of every step, 0 where it is missing.
 
     A step that is impossible gives -inf and counts as missing for those after it.
     """
     filtered = np.empty((2, chains.initial.size))
     for s in range(start, stop):
-        row = _filter(s, chains, filtered, log_predictive)
-        for m in range(chains.initial.size):
-            final[s, m] = math.exp(filtered[row, m]) if chains.in_logs else filtered[row, m]
+        _filter(s, chains, filtered, log_predictive)
 
 
 @jit

@@ -112,6 +112,13 @@ class Sequences:
     weights: NDArray[np.float64] | None = None
 
     @property
+    def follows(self) -> NDArray[np.bool_]:
+        """Whether each step has one before it in its sequence, ``(num_steps,)``."""
+        follows = np.ones(self.num_steps, dtype=np.bool_)
+        follows[self.offsets[:-1]] = False
+        return follows
+
+    @property
     def step_weights(self) -> NDArray[np.float64] | None:
         """The weight of each step, that of its sequence, ``(num_steps,)``."""
         return None if self.weights is None else np.repeat(self.weights, self.lengths)

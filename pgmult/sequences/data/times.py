@@ -80,6 +80,8 @@ def _how_to_write(cell: Any) -> str:
     """A hint on how dates are written, for a cell that is none."""
     if re.match(r"\s*\d{1,2}:\d{2}", str(cell)):
         return "a time of day needs its date, as in 2024-03-01 08:15"
+    if isinstance(cell, float):
+        return "round times to the number of their step, such as the year or the wave"
     return "dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020 or 2019/20"
 
 

@@ -166,7 +166,6 @@ class MultinomialHMM(Checked):
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
         "state_probs": ("step", "hidden_state"),
-        "last_state_probs": ("sequence", "hidden_state"),
         "effective_states": (),
     }
     default_keep: ClassVar[tuple[str, ...]] = (
@@ -224,7 +223,7 @@ class MultinomialHMM(Checked):
 
     def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
-        return float(filtered(self.chains(state, data))[0].sum())
+        return float(log_predictive_of(self.chains(state, data)).sum())
 
     # ------------------------------------------------------------------ the sampler
 
@@ -287,15 +286,13 @@ class MultinomialHMM(Checked):
 
     def _count(self, states: IntArray, data: Sequences) -> "_Counts":
         """How often the states were first, followed each other and emitted the symbols."""
-        M = self.num_states
-        first = np.zeros(data.num_steps, dtype=np.bool_)
-        first[data.offsets[:-1]] = True
-        pairs = (M * states[:-1] + states[1:])[~first[1:]]
+        M, follows = self.num_states, data.follows
+        pairs = (M * states[:-1] + states[1:])[follows[1:]]
         emitter = np.repeat(states, np.diff(data.indptr)) * data.num_symbols
         weights = data.counts.astype(np.float64)
         emitted = np.bincount(emitter + data.symbols, weights, minlength=M * data.num_symbols)
         return _Counts(
-            np.bincount(states[first], minlength=M).astype(np.float64),
+            np.bincount(states[~follows], minlength=M).astype(np.float64),
             np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
             np.asarray(emitted, dtype=np.float64).reshape(M, -1),
             data.channel_slices,
@@ -377,10 +374,6 @@ class MultinomialHMM(Checked):
             raise ValueError("this model takes no inputs, its transitions are the same everywhere")
         return np.array(draws["transition"], dtype=np.float64)
 
-    def last_state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
-        """p(z | x) of each sequence's last step, ``(num_sequences, num_states)``."""
-        return filtered(self.chains(state, data))[1]
-
     def effective_states(self, state: MultinomialHMMState, data: Sequences) -> float:
         """How many states are in use: the exponential of the entropy of their shares."""
         shares = self.state_probs(state, data).mean(axis=0)
@@ -402,7 +395,7 @@ class MultinomialHMM(Checked):
             Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
             out (which then counts as missing for the steps after it).
         """
-        return filtered(self.chains(self.state_of(draw), data))[0]
+        return log_predictive_of(self.chains(self.state_of(draw), data))
 
     def step_probs(
         self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
@@ -428,6 +421,8 @@ class MultinomialHMM(Checked):
         ----------
         chances : array, ``(num_sequences, 2, steps + 1)``
             Uniform numbers, from which the paths follow.
+        data : Sequences
+            With the steps ahead, missing, and their inputs.
 
         Returns
         -------
@@ -435,16 +430,18 @@ class MultinomialHMM(Checked):
         symbols : int array, ``(num_sequences, steps)``
         """
         state = self.state_of(draw)
-        law = self.last_state_probs(state, data)
-        hidden = one_of(chances[:, 0, -1], law)
-        probs = np.empty((len(law), steps, data.num_symbols))
-        symbols = np.empty((len(law), steps), dtype=np.int64)
-        for t in range(steps):
-            law = law @ state.transition
-            probs[:, t] = law @ state.emission
-            hidden = one_of(chances[:, 0, t], state.transition[hidden])
-            symbols[:, t] = one_of(chances[:, 1, t], state.emission[hidden, data.channel_slices[0]])
-        return probs, symbols
+        new = data.offsets[1:, None] + np.arange(-steps, 0)
+        transition, emission, which = self.laws_of_steps(state, data)
+        smoothed = self.state_probs(state, data)
+        probs = mixed(emission, which[new.ravel()], smoothed[new.ravel()])
+        hidden = one_of(chances[:, 0, -1], smoothed[new[:, 0] - 1])
+        path = np.empty(new.shape, dtype=np.int64)
+        for t, cells in enumerate(which[new].T):
+            moves = transition[leading(transition, cells), hidden]
+            path[:, t] = hidden = one_of(chances[:, 0, t], moves)
+        emits = emitted(emission, which[new.ravel()], path.ravel())[:, data.channel_slices[0]]
+        symbols = one_of(chances[:, 1, :-1], emits.reshape(*new.shape, -1))
+        return probs.reshape(-1, steps, data.num_symbols), symbols
 
     observed_rows = staticmethod(step_rows)
 
@@ -583,12 +580,12 @@ def sample_paths(rng: np.random.Generator, chains: compiled.HiddenChains) -> Int
     return states
 
 
-def filtered(chains: compiled.HiddenChains) -> tuple[FloatArray, FloatArray]:
-    """Log p(x_t | x_<t) of each step and p(z | x) of each sequence's last step."""
+def log_predictive_of(chains: compiled.HiddenChains) -> FloatArray:
+    """Log p(x_t | x_<t) of each step."""
     log_predictive = np.empty(len(chains.indptr) - 1)
-    last = np.empty((len(chains.offsets) - 1, len(chains.initial)))
-    over_rows(compiled.filter_sequences, len(last), chains, log_predictive, last, grain=1)
-    return log_predictive, last
+    num_sequences = len(chains.offsets) - 1
+    over_rows(compiled.filter_sequences, num_sequences, chains, log_predictive, grain=1)
+    return log_predictive
 
 
 def leading(transition: FloatArray, which: IntArray) -> IntArray:

@@ -353,10 +353,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         if self.emitting(data) is not None:
             var[:, self.state_dim : -1], pooled = self.emission_var, self.pooled(data)
             if pooled is not None:
-                effects = [
-                    pooled.variances(coordinates)
-                    for coordinates in state.hyperparameters[: len(var)]
-                ]
+                effects = [pooled.variances(x) for x in state.hyperparameters[: len(var)]]
                 var[:, self.state_dim + pooled.fixed : -1] = effects
         mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var

@@ -325,9 +325,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         context = self._next(past.contexts[ends], past.main[ends] % number, number)
         unsure = past.unsure[ends] | (past.main[ends] == number)
         alike, which = np.unique(np.where(unsure, -1, context), return_inverse=True)
-        alike = alike[
-            alike >= 0
-        ]  # contexts at the ends of sequences, and a row for each unsure one
+        alike = alike[alike >= 0]  # contexts at ends of sequences; a row for each unsure one
         which -= int(unsure.any())
         which[unsure] = len(alike) + np.arange(unsure.sum())
         dists = np.zeros((len(alike) + int(unsure.sum()), len(rows)))

@@ -54,14 +54,12 @@ from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
-from pgmult.sequences.data.sequences import Sequences, as_sequences, one_of, without_channels
+from pgmult.sequences.data.sequences import Sequences, as_sequences, without_channels
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
-    emitted,
-    filtered,
     leading,
-    mixed,
+    log_predictive_of,
     sample_concentrations,
     sample_paths,
 )
@@ -411,37 +409,6 @@ class MixedHMM(MultinomialHMM):
         latent = self.seen(data.design).latent
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
-    def ahead(
-        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
-        """Probabilities ahead, exact, and one path of symbols of each sequence.
-
-        Parameters
-        ----------
-        chances : array, ``(num_sequences, 2, steps + 1)``
-            Uniform numbers, from which the paths follow.
-        data : Sequences
-            With the steps ahead, missing, and their inputs.
-
-        Returns
-        -------
-        probs : array, ``(num_sequences, steps, num_symbols)``
-        symbols : int array, ``(num_sequences, steps)``
-        """
-        state = self.state_of(draw)
-        new = data.offsets[1:, None] + np.arange(-steps, 0)
-        transition, emission, which = self.laws(state, data.design, data.order)
-        smoothed = self.state_probs(state, data)
-        probs = mixed(emission, which[new.ravel()], smoothed[new.ravel()])
-        hidden = one_of(chances[:, 0, -1], smoothed[new[:, 0] - 1])
-        path = np.empty(new.shape, dtype=np.int64)
-        for t, cells in enumerate(which[new].T):
-            moves = transition[cells if len(transition) > 1 else np.zeros_like(cells), hidden]
-            path[:, t] = hidden = one_of(chances[:, 0, t], moves)
-        known_symbols = emitted(emission, which[new.ravel()], path.ravel())
-        symbols = one_of(chances[:, 1, :-1], known_symbols.reshape(*new.shape, -1))
-        return probs.reshape(-1, steps, data.num_symbols), symbols
-
 
 @once_a_data_set
 def seen_inputs(design: Design, model: MixedHMM) -> InputsOfSweeps:
@@ -595,7 +562,7 @@ class SummedOut:
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Log likelihood of predictors."""
-        return float(filtered(self.chains(psi))[0].sum())
+        return float(log_predictive_of(self.chains(psi)).sum())
 
     def chains(self, psi: Sequence[FloatArray]) -> compiled.HiddenChains:
         """The sequences and the probabilities of predictors, until others are asked for."""
@@ -617,9 +584,7 @@ def move_probabilities(
     """
     at = SummedOut(model, state, data)
     parts = at.parts
-    if all(
-        np.isfinite(terms.weights).all() for terms in parts
-    ):  # a row may have a probability of 0
+    if all(np.isfinite(moved.weights).all() for moved in parts):  # a row may have a 0
         parts = walk_summed_out(rng, parts, at.leap, data.num_steps)
     chains, share = at.chains(at.psi(parts)), at.seen.share
     emissions = chains.emission.reshape(-1, data.num_symbols, model.num_states)

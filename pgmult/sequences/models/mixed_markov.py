@@ -209,8 +209,7 @@ class TransitionSampler:
         (self._sticks,) = model.sticks(data.order)[1:2]
         self._symbols = np.full(data.num_steps, -1)
         self._symbols[np.diff(data.indptr) > 0] = data.symbols
-        self._follows = np.ones(data.num_steps, dtype=np.bool_)
-        self._follows[data.offsets[:-1]] = False
+        self._follows = data.follows
         observed = np.append(0, np.cumsum(self._symbols >= 0))
         self._is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
         self._is_over &= self._symbols < 0

@@ -132,10 +132,8 @@ class PolyaGamma:
 
     def __init__(self, model: MultinomialLDS, data: Sequences):
         self.model, self.data, self.driving = model, data, model.driving(data)
-        self.pooled, self.columns = (
-            model.pooled(data),
-            model.design(np.empty((data.num_steps, 0)), data),
-        )
+        self.pooled = model.pooled(data)
+        self.columns = model.design(np.empty((data.num_steps, 0)), data)
         self._prior = model.dynamics_prior(data)
 
     @cached_property
@@ -295,10 +293,8 @@ class PolyaGamma:
 
         The initial mean moves along, and is drawn afresh by `draw_dynamics`.
         """
-        delta, weights = (
-            sample_level(rng, *self.level_potential(state, later)),
-            state.weights.copy(),
-        )
+        delta = sample_level(rng, *self.level_potential(state, later))
+        weights = state.weights.copy()
         weights[:, -1] -= np.einsum("kd,d->k", state.loadings, delta)
         return state.changed(weights=weights), delta
 

@@ -88,14 +88,6 @@ class SitedBlock:
         gain = pairs.correction(mean + noise) - pairs.correction(mean + self.noise)
         return np.bincount(pairs.stick, gain, len(noise_var)).astype(np.float64)
 
-    def settle(self, accepted: BoolArray) -> None:
-        """Take what was offered of the sticks that accepted."""
-        noise, noise_var = self._offer
-        if not accepted.any():
-            return
-        self.noise = np.where(accepted[self.pairs.stick], noise, self.noise)
-        self._soften(np.where(accepted, noise_var, self.noise_var))
-
     def noise_log_densities(self, weights: FloatArray, noise_var: FloatArray) -> FloatArray:
         """Log densities of the sites given variances ``(num_sticks, n)``, noise integrated out."""
         pairs, mean = self.pairs, self._means(self.states, weights)
@@ -109,21 +101,21 @@ class SitedBlock:
         return out
 
     def rows_after(self, accepted: BoolArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """`row_sums`, with the noise that was offered of the sticks that accepted it."""
-        self.settle(accepted)
-        return self.row_sums(at if at.size else None)
-
-    def row_sums(self, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """What is quadratic and linear in each stick's weights, given states and noise.
 
-        By the expansion of the likelihood at some weights, or by the sites. Laid out as those of
-        `ActiveSticks.statistics`.
+        Noise is first what was offered of the sticks that accepted it. The sums are by the
+        expansion of the likelihood at some weights, or by the sites where there are none, and laid
+        out as those of `ActiveSticks.statistics`.
         """
         pairs, design = self.pairs, np.concatenate([self.states, self._columns], axis=1)
-        if weights is None:
+        if accepted.any():
+            noise, noise_var = self._offer
+            self.noise = np.where(accepted[pairs.stick], noise, self.noise)
+            self._soften(np.where(accepted, noise_var, self.noise_var))
+        if not at.size:
             J, h = pairs.J, pairs.h
         else:
-            psi = self.psi(weights)
+            psi = self.psi(at)
             share = expit(psi)
             J = pairs.reaching * share * (1.0 - share)
             h = pairs.taken - pairs.reaching * share + J * psi
@@ -193,7 +185,7 @@ class RowProposal:
     Parameters
     ----------
     squares, linear : arrays
-        As `SitedBlock.row_sums` gives them.
+        As `SitedBlock.rows_after` gives them.
     mean, precision : arrays, ``(num_sticks, q)``
         Of the prior.
     """

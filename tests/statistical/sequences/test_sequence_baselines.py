@@ -65,7 +65,9 @@ STATISTICS = {
         if name in HMM.default_keep and name != "effective_states"
     },
     "log_likelihood": HMM.log_likelihood,
-    "last_state_probs": HMM.last_state_probs,
+    "last state": lambda state, data: HMM.filtered_state_probs(state, data)[1][
+        data.offsets[1:] - 1
+    ],
     "direction": direction,
     "bond": bond,
     "mean symbol": mean_symbol,
@@ -137,7 +139,8 @@ def filter_alone(self, rng, state, data):
     states = GIVEN.sample_states(rng, state, data)
     for s in range(data.num_sequences):
         for t in range(1, data.lengths[s]):
-            weights = GIVEN.last_state_probs(state, data.take([s]).split(t)[0])[0]
+            past = data.take([s]).split(t)[0]
+            weights = GIVEN.filtered_state_probs(state, past)[1][-1]
             states[data.offsets[s] + t - 1] = rng.choice(3, p=weights)
     return states
 

@@ -215,8 +215,7 @@ def test_a_chain_with_inputs_has_transitions_at_their_values():
     assert "Transitions by age" in sections
     assert "What follows what" not in sections
     assert "Hidden states" not in sections  # they are the symbols
-    moves = {row[0]: row[2] for row in sections["Which symbols move"].rows}
-    assert "0.00 to 1.00" not in moves.values()  # symbols that were observed are predicted, too
+    assert run.predict().mean.max() < 0.99  # symbols that were observed are predicted, too
 
 
 def test_sequences_are_grouped_by_their_states():
