@@ -22,10 +22,13 @@ import pgmult
 from pgmult import choice, datasets, fields, regression, sequences, topics
 from pgmult.fields import covariances
 from pgmult.sampling import Origin
+from pgmult.sequences.scores import rivals
 from pgmult.variational.sites import LogisticSite
 
 PACKAGE = str(Path(pgmult.__file__).parent)
 FEW = {"draws": 4, "tune": 1, "chains": 2, "random_seed": 1, "progressbar": False}
+
+rivals._DRAWS, rivals._TUNE = 6, 1  # of brief runs of sequences
 
 COUNTS = np.random.default_rng(0).poisson(1.0, size=(8, 6))
 X = np.random.default_rng(1).normal(size=(12, 2))

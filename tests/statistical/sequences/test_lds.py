@@ -110,7 +110,7 @@ WITHOUT_BASIS = {
     ids=["symbols", "noise"],
 )
 def test_the_posterior_is_reached(model, data, thin):
-    check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=thin, replicates=30)
+    check_sbc(model, data, WITHOUT_BASIS, tune=40, thin=thin, replicates=20)
 
 
 def test_moves_around_sites_keep_what_sbc_looks_at():
@@ -375,7 +375,7 @@ def check_noise(model, data, replicates=300):
 def test_broken_moves_around_sites(name, monkeypatch):
     place, attribute, broken = AROUND_SITES[name]
     monkeypatch.setattr(place, attribute, broken)
-    rejects(check_noise, NOISY, LARGE)
+    rejects(check_noise, NOISY, LARGE, replicates=120)
 
 
 def nothing_seen(self, weights):
