@@ -496,26 +496,17 @@ def axis_and_places(
     lines = [name for name, values in arrays.items() if values.dtype.kind in "iufM"]
     located = degrees_among(lines)
     axis = next((name for name in lines if name not in located), "")
-    places, place = _places_besides(arrays, axis, num_rows)
-    if len(arrays) > 1 and all(values.dtype.kind in "iuf" for values in arrays.values()):
-        at = np.unique(arrays.get(axis, place), return_inverse=True)[1]
-        filled = len(np.unique(np.stack([at, place]), axis=1).T)
-        if filled < _LEAST_FILLED * (at.max(initial=0) + 1) * len(places):
-            axis = ""
-            places, place = _places_besides(arrays, axis, num_rows)
+    others = [values for name, values in arrays.items() if name != axis]
+    if axis and others and all(values.dtype.kind in "iuf" for values in arrays.values()):
+        ways = arrays[axis][None], np.stack(others), np.stack([*arrays.values()])
+        values, combinations, filled = (np.unique(way, axis=1).shape[1] for way in ways)
+        if filled < _LEAST_FILLED * values * combinations:
+            axis, others = "", [*arrays.values()]
     along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
-    return axis, x, places, place
-
-
-def _places_besides(
-    arrays: Mapping[str, NDArray[Any]], axis: str, num_rows: int
-) -> tuple[list[str], IntArray]:
-    """The places that all columns but the axis name, and that of each row."""
-    others = [values for name, values in arrays.items() if name != axis]
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = _in_order(np.array(labels or [""] * num_rows))
-    return places.tolist(), place
+    return axis, x, places.tolist(), place
 
 
 def _in_order(

@@ -59,7 +59,7 @@ class Sticks:
     ):
         self._structure, self._sites, self._covariance = structure, sites, covariance
         self._start, self._trend, self._level, self.counted = start, trend, level, counted
-        self._law_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
+        self._gaussian_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
         self._covariance_at = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
 
     @property
@@ -90,7 +90,7 @@ class Sticks:
 
     def at(self, x: FloatArray, absorbed: DiagonalPotential) -> FieldGaussian:
         """Return the posterior of w at hyperparameters, rounded to the digits of a state."""
-        return self._law_at(_key(x), absorbed)
+        return self._gaussian_at(_key(x), absorbed)
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Return psi at the sites with counts."""

@@ -73,12 +73,12 @@ def test_separable_fields(model):
     "model", [MODEL, replace(MODEL, shared=False), NARROW], ids=["shared", "own", "narrow priors"]
 )
 def test_joint_distribution(model):
-    check_geweke(model, DATA, statistics=STATISTICS, replicates=400)
+    check_geweke(model, DATA, statistics=STATISTICS, replicates=200)
 
 
 def test_joint_distribution_where_length_scales_move_rarely(monkeypatch):
     monkeypatch.setattr(table_sticks, "scale_rate", lambda sticks: 0.3)
-    check_geweke(NARROW, DATA, statistics=STATISTICS, replicates=400)
+    check_geweke(NARROW, DATA, statistics=STATISTICS, replicates=200)
 
 
 # A table with a missing cell, and rare categories: many counts are zeros.
@@ -105,7 +105,7 @@ CALIBRATED = {
 def test_calibration_of_hyperparameters(monkeypatch):
     """A whole chain, its pilot run included."""
     monkeypatch.undo()
-    check_sbc(FIELD, SMALL, CALIBRATED, replicates=60, tune=10, draws=12, thin=4)
+    check_sbc(FIELD, SMALL, CALIBRATED, replicates=40, tune=10, draws=12, thin=4)
 
 
 # ------------------------------------------------------------------ broken samplers
@@ -312,7 +312,7 @@ def test_posterior_is_that_of_the_dense_sampler(monkeypatch):
     counts = rng.multinomial(30, [0.6, 0.38, 0.02], size=30)
     data = as_field(inputs, counts, new_inputs=[[9.0, 0.0], [9.0, 1.0], [11.5, 5.0], [4.0, 1.0]])
     found = {}
-    for seed, (structure, num_draws) in enumerate({"separable": 1000, "dense": 2000}.items()):
+    for seed, (structure, num_draws) in enumerate({"separable": 600, "dense": 1200}.items()):
         model = replace(MODEL, structure=structure, mean="linear")
         keep = ["pi", "pi_new", "hyperparameters"]
         found[structure] = pgmult.sample(

@@ -91,7 +91,7 @@ def around(monkeypatch):
 
 @pytest.mark.parametrize("case", CASES)
 def test_sweeps_leave_the_joint_law_as_it_is(case, around):
-    check_geweke(*around(case), replicates=200, sweeps=3)
+    check_geweke(*around(case), replicates=150, sweeps=3)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def dense(monkeypatch):
 @pytest.mark.parametrize("spread", [0.0, 5.0])
 @pytest.mark.parametrize("case", DENSE)
 def test_dense_sweeps_leave_the_joint_law_as_it_is(case, spread, dense):
-    check_geweke(*dense(case, spread), replicates=200, sweeps=3)
+    check_geweke(*dense(case, spread), replicates=150, sweeps=3)
 
 
 def never_refused(self, rng, w, *more):
@@ -123,7 +123,7 @@ def never_refused(self, rng, w, *more):
 def test_broken_dense_moves_are_refused(name, spread, dense, monkeypatch):
     model, data = dense("sticks", spread)
     monkeypatch.setattr(Around, name, never_refused)
-    rejects(check_geweke, model, data, replicates=1000, sweeps=3)
+    rejects(check_geweke, model, data, replicates=600, sweeps=3)
 
 
 def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypatch):
@@ -162,7 +162,7 @@ def test_broken_moves_are_refused(mutant, around, monkeypatch):
     where, name, broken, case = MUTANTS[mutant]
     model, data = around(case)
     monkeypatch.setattr(where, name, broken)
-    rejects(check_geweke, model, data, replicates=1000, sweeps=3)
+    rejects(check_geweke, model, data, replicates=600, sweeps=3)
 
 
 LIKELIHOODS = {  # of rows, with a mistake in each
