@@ -105,7 +105,7 @@ CALIBRATED = {
 def test_calibration_of_hyperparameters(monkeypatch):
     """A whole chain, its pilot run included."""
     monkeypatch.undo()
-    check_sbc(FIELD, SMALL, CALIBRATED, replicates=40, tune=10, draws=12, thin=4)
+    check_sbc(FIELD, SMALL, CALIBRATED, replicates=60, tune=10, draws=12, thin=4)
 
 
 # ------------------------------------------------------------------ broken samplers
