@@ -28,6 +28,7 @@ _SPREAD_DRAWS = 40
 _FAR = 1e15  # in the place of corrections that are infinite
 _LEAST_J = 1e-10
 _TRIES = 100  # of a draw of hyperparameters until they are what they may be
+_STILL = 0.2  # square of a step of means, in standard deviations of the potential
 _PULL = 0.25  # precision of the normal that holds the first predictors near those of all rows
 
 
@@ -69,13 +70,17 @@ class Approximation:
     guess: Leaning
     spread: float
 
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """The gradient of the log potential, h - J psi."""
+        return np.asarray(self.h - self.J * psi)
+
     def correction(self, rows: RowsLikelihood, psi: FloatArray) -> Any:
         """Log likelihood less the potential, summed over rows: one number, or one per column."""
         return rows.total(psi) - np.sum(psi * (self.h - 0.5 * self.J * psi), axis=0)
 
     def gradient(self, rows: RowsLikelihood, psi: FloatArray) -> FloatArray:
         """The gradient of the correction with respect to each predictor."""
-        return np.asarray(rows.slope(psi) - self.h + self.J * psi)
+        return np.asarray(rows.slope(psi) - self.slope(psi))
 
 
 def collapsed(family: WeightFamily, absorbed: Any, x: FloatArray) -> float:
@@ -99,6 +104,9 @@ class Sites(Protocol):
     """
 
     rounds: ClassVar[int]
+
+    def most(self, family: Any) -> int:
+        """Steps at most, once they have it, until means of predictors stay where they are."""
 
     def first(self, family: Any) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
@@ -129,6 +137,10 @@ class ScalarSites:
     start: FloatArray | None = None
 
     rounds: ClassVar[int] = 8
+
+    def most(self, family: WeightFamily) -> int:
+        """None: moments of one predictor match soon."""
+        return 0
 
     def first(self, family: WeightFamily) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
@@ -186,13 +198,21 @@ def approximate(
         for _ in range(sites.rounds // 2):
             law = family.at(x, family.absorb(J, h))
             J, h = sites.matching(family, law, J, h, rng)
+    for _ in range(sites.most(family)):
+        before = family.predictor(law.mean)
+        law = family.at(x, family.absorb(J, h))
+        away, base = family.predictor(law.mean) - before, kind(J, h, None, guess, 0.0)
+        if np.sum(away * (base.slope(before) - base.slope(before + away))) < _STILL:
+            break
+        J, h = sites.matching(family, law, J, h, rng)
     absorbed = family.absorb(J, h)
     if len(x):
         guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)
     base = kind(J, h, absorbed, guess, 0.0)
     near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
-    laws = [family.at(x, absorbed) for x in near]
-    drawn = [base.correction(rows, family.predictor(law.sample(rng))) for law in laws]
+    drawn = [
+        base.correction(rows, family.predictor(family.at(x, absorbed).sample(rng))) for x in near
+    ]
     return replace(base, spread=float(np.sum(np.var(np.maximum(drawn, -_FAR), axis=0))))
 
 

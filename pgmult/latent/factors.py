@@ -121,7 +121,10 @@ class ArrowFactor:
         across = sparse.csr_array((values.ravel(), places), shape=(num * d, len(others)))
         beside = (across @ others).reshape(num, d, len(others))[owner, :, columns]
         inner = np.zeros((num, d, d)) + np.eye(d)
-        np.add.at(inner, owner, values[:, :, None] * beside[:, None])
+        filled = np.diff(indptr) > 0
+        products = values[:, :, None] * beside[:, None]
+        if filled.any():
+            inner[filled] += np.add.reduceat(products, indptr[:-1][filled])
         return np.einsum("gji,gjk,gkl->gil", self.inverse, inner, self.inverse), others
 
     def colour(self, e: FloatArray) -> FloatArray:

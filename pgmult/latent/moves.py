@@ -37,6 +37,7 @@ where leaps are too far.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -48,6 +49,7 @@ from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
 from pgmult.sampling.moves import elliptical_slice
 
+_MANY = 1 << 14  # predictors whose likelihood is dear
 _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
 
@@ -90,11 +92,15 @@ class Point(NamedTuple):
 
 
 def swing(
-    rng: np.random.Generator, point: Point, target: Target[WeightFamily], kicks: int = 3
+    rng: np.random.Generator,
+    point: Point,
+    target: Target[WeightFamily],
+    kicks: int = 3,
+    angle: float = 0.5 * math.pi,
 ) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
     (family, rows, base), law = target, point.law
-    step = 0.5 * math.pi / kicks * rng.uniform(0.8, 1.2)
+    step = angle / kicks * rng.uniform(0.8, 1.2)
     cos, sin = math.cos(step), math.sin(step)
     z, v, psi = point.w - law.mean, law.sample(rng) - law.mean, point.psi
     gain = -base.correction(rows, psi)
@@ -192,7 +198,8 @@ def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) 
 
 def interweave(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
-    x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total)
+    base = target if point.psi.size > _MANY else None
+    x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total, base)
     return Point.of(x, w, target)
 
 
@@ -203,9 +210,17 @@ def interwoven(
     w: FloatArray,
     psi: FloatArray,
     total: Callable[[FloatArray], float],
+    target: Target[Additive] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
+    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors.
+
+    With a target, standard deviations are stretched by its potential, and what it lacks decides
+    once whether the step is taken (delayed acceptance: Christen and Fox 2005).
+    """
     x, w = x.copy(), w.copy()
+    if target is not None:
+        correction = partial(target.base.correction, target.rows)
+        lacking = correction(psi)
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, at, weights in parts:
         for i in range(term.num_hyperparameters):
@@ -215,8 +230,15 @@ def interwoven(
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             column[scaled] = w[scaled]
             moved = family.times(column)
-            new, ratio = _stretched(rng, term, x[at], i, psi - moved, moved, total)
-            x[at], w[scaled], psi = new, ratio * w[scaled], psi + (ratio - 1.0) * moved
+            along = partial(_along, total) if target is None else partial(_parabola, target.base)
+            new, ratio = _stretched(rng, term, x[at], i, along(psi, moved))
+            stretched = psi + (ratio - 1.0) * moved
+            if target is not None:
+                lacking, was = correction(stretched), lacking
+                if was - lacking >= rng.exponential():
+                    lacking = was
+                    continue
+            x[at], w[scaled], psi = new, ratio * w[scaled], stretched
     return x, w
 
 
@@ -256,22 +278,29 @@ def _given_weights(
     return _sliced(rng, term, x, i, gain)
 
 
+def _along(
+    total: Callable[[FloatArray], float], psi: FloatArray, moved: FloatArray
+) -> Callable[[float], float]:
+    """Log likelihood where a term's predictors are so many times as large."""
+    return lambda ratio: total(psi + (ratio - 1.0) * moved)
+
+
+def _parabola(base: Approximation, psi: FloatArray, moved: FloatArray) -> Callable[[float], float]:
+    """The log potential where they are."""
+    slope, ahead = (float(np.sum(moved * base.slope(at))) for at in (psi, psi + moved))
+    return lambda ratio: (ratio - 1.0) * (slope - 0.5 * (slope - ahead) * (ratio - 1.0))
+
+
 def _stretched(
     rng: np.random.Generator,
     term: Term,
     x: FloatArray,
     i: int,
-    fixed: FloatArray,
-    scaled: FloatArray,
-    total: Callable[[FloatArray], float],
+    gain: Callable[[float], float],
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     current = sd_at(float(x[i]))
-
-    def likelihood(new: FloatArray) -> float:
-        return total(fixed + sd_at(float(new[i])) / current * scaled)
-
-    out = _sliced(rng, term, x, i, likelihood)
+    out = _sliced(rng, term, x, i, lambda new: gain(sd_at(float(new[i])) / current))
     return out, sd_at(float(out[i])) / current
 
 

@@ -25,6 +25,7 @@ from pgmult.latent.terms import Copies, Term
 _MOST_INVERTED = 2500  # weights, up to which their covariance is found
 _DRAWS = 40  # for variances where it is not
 _STEP = 0.7  # of the way to new potentials
+_MOST_ROUNDS = 16
 _MANY = 30  # predictors
 
 
@@ -113,12 +114,16 @@ class Several(Additive):
         together = sparse.bsr_array((entries, indices, indptr), shape=(size * num, size * num))
         return self.layout.packed(together.tocsr()), pull
 
+    @property
+    def inverts(self) -> bool:
+        """Whether the covariance of the weights is found."""
+        return not self.layout.is_sparse and self.num_weights <= _MOST_INVERTED
+
     def covariances(self, law: Conditioned) -> FloatArray | None:
         """Covariances of the predictors of each row, ``(num_rows, C, C)``; None where costly."""
-        size = self.num_weights
-        if self.layout.is_sparse or size > _MOST_INVERTED:
+        if not self.inverts:
             return None
-        half = self.layout.halves(law.factor, np.eye(size))
+        half = self.layout.halves(law.factor, np.eye(self.num_weights))
         return np.asarray(blocks.row_covariances(self._rows, half.T @ half, self.num))
 
     def points(
@@ -174,15 +179,15 @@ def _roots(covariances: FloatArray) -> FloatArray:
 class BlockApproximation(Approximation):
     """An `Approximation` whose potentials are dense in each row: J is ``(num_rows, C, C)``."""
 
+    def slope(self, psi: FloatArray) -> FloatArray:
+        """The gradient of the log potential, h - J psi."""
+        out = np.empty_like(psi)
+        blocks.quadratic(psi, self.J, self.h, out)
+        return out
+
     def correction(self, rows: Any, psi: FloatArray) -> Any:
         """Log likelihood less the potential, summed over rows."""
         return rows.total(psi) - blocks.quadratic(psi, self.J, self.h, np.empty_like(psi))
-
-    def gradient(self, rows: Any, psi: FloatArray) -> FloatArray:
-        """The gradient of the correction with respect to each predictor."""
-        out = np.empty_like(psi)
-        blocks.quadratic(psi, self.J, self.h, out)
-        return np.asarray(rows.slope(psi) - out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +205,10 @@ class BlockSites:
     start: FloatArray
 
     rounds: ClassVar[int] = 4
+
+    def most(self, family: Several) -> int:
+        """Many where they are exact: a category that is absent somewhere takes a step each unit."""
+        return _MOST_ROUNDS if family.inverts else 0
 
     def first(self, family: Several) -> tuple[FloatArray, FloatArray]:
         """Potentials about the start."""

@@ -18,6 +18,7 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.vectors import exp_minus
 
+_BLOCK = 64  # rows side by side
 _FEW = 24  # counts, up to which products take the place of gamma functions
 
 
@@ -31,17 +32,33 @@ def helmert_scales(num):
 
 
 @jit
-def fill_scores(psi, scales, scores):
-    """Set `scores` to those of one row, and return the largest."""
-    num, total = len(psi), 0.0
-    for c in range(num - 1, -1, -1):
-        z = psi[c] * scales[c]
-        scores[c + 1] = total - (c + 1.0) * z
-        total += z
-    scores[0] = total
-    top = total
-    for k in range(1, num + 1):
-        top = max(top, scores[k])
+def _fill_shares(psi, scales, shares):
+    """Set `shares`, ``(K, num)``, to the probabilities of rows, and return logs of normalisers.
+
+    Rows stand side by side, so that loops over them vectorise.
+    """
+    num, count = psi.shape
+    total, top = np.zeros(num), np.empty(num)
+    for c in range(count - 1, -1, -1):
+        for n in range(num):
+            z = psi[n, c] * scales[c]
+            shares[c + 1, n] = total[n] - (c + 1.0) * z
+            total[n] += z
+    for n in range(num):
+        shares[0, n] = top[n] = total[n]
+        total[n] = 0.0
+    for k in range(1, count + 1):
+        for n in range(num):
+            top[n] = max(top[n], shares[k, n])
+    for k in range(count + 1):
+        for n in range(num):
+            shares[k, n] = exp_minus(top[n] - shares[k, n])
+            total[n] += shares[k, n]
+    for k in range(count + 1):
+        for n in range(num):
+            shares[k, n] /= total[n]
+    for n in range(num):
+        top[n] += math.log(total[n])
     return top
 
 
@@ -55,54 +72,56 @@ def fill_contrasts(g, scales, out):
 
 
 @jit
-def _fill_shares(psi, scales, shares):
-    """Set `shares` to the probabilities of one row, and return the log of their normaliser."""
-    top, total = fill_scores(psi, scales, shares), 0.0
-    for k in range(len(shares)):
-        shares[k] = exp_minus(top - shares[k])
-        total += shares[k]
-    for k in range(len(shares)):
-        shares[k] /= total
-    return top + math.log(total)
-
-
-@jit
 def shares_of(psi):
     """Probabilities of all rows."""
-    out, scales = np.empty((psi.shape[0], psi.shape[1] + 1)), helmert_scales(psi.shape[1])
-    for n in range(psi.shape[0]):
-        _fill_shares(psi[n], scales, out[n])
+    num, count = psi.shape
+    out, shares = np.empty((num, count + 1)), np.empty((count + 1, _BLOCK))
+    scales = helmert_scales(count)
+    for first in range(0, num, _BLOCK):
+        rows = psi[first : first + _BLOCK]
+        _fill_shares(rows, scales, shares)
+        for n in range(len(rows)):
+            for k in range(count + 1):
+                out[first + n, k] = shares[k, n]
     return out
 
 
 @jit
 def multinomial_total(psi, counts):
     """Log likelihood of multinomial rows."""
-    scores, value = np.empty(counts.shape[1]), 0.0
-    scales = helmert_scales(psi.shape[1])
-    for n in range(psi.shape[0]):
-        top, total, size = fill_scores(psi[n], scales, scores), 0.0, 0.0
-        for k in range(len(scores)):
-            size += counts[n, k]
-            value += counts[n, k] * scores[k]
-            total += exp_minus(top - scores[k])
-        value -= size * (top + math.log(total))
+    num, count = psi.shape
+    shares, pulls, value = np.empty((count + 1, _BLOCK)), np.empty(count), 0.0
+    scales = helmert_scales(count)
+    for first in range(0, num, _BLOCK):
+        rows = psi[first : first + _BLOCK]
+        normalisers = _fill_shares(rows, scales, shares)
+        for n in range(len(rows)):
+            size = 0.0
+            for k in range(count + 1):
+                size += counts[first + n, k]
+            fill_contrasts(counts[first + n], scales, pulls)
+            for c in range(count):
+                value += pulls[c] * rows[n, c]
+            value -= size * normalisers[n]
     return value
 
 
 @jit
 def multinomial_slope(psi, counts):
     """Its derivatives."""
-    out, shares = np.empty(psi.shape), np.empty(counts.shape[1])
-    scales = helmert_scales(psi.shape[1])
-    for n in range(psi.shape[0]):
-        _fill_shares(psi[n], scales, shares)
-        size = 0.0
-        for k in range(len(shares)):
-            size += counts[n, k]
-        for k in range(len(shares)):
-            shares[k] = counts[n, k] - size * shares[k]
-        fill_contrasts(shares, scales, out[n])
+    num, count = psi.shape
+    out, shares = np.empty(psi.shape), np.empty((count + 1, _BLOCK))
+    scales, left = helmert_scales(count), np.empty(count + 1)
+    for first in range(0, num, _BLOCK):
+        rows = psi[first : first + _BLOCK]
+        _fill_shares(rows, scales, shares)
+        for n in range(len(rows)):
+            size = 0.0
+            for k in range(count + 1):
+                size += counts[first + n, k]
+            for k in range(count + 1):
+                left[k] = counts[first + n, k] - size * shares[k, n]
+            fill_contrasts(left, scales, out[first + n])
     return out
 
 
@@ -148,34 +167,39 @@ def rising_slope(alpha, count):
 @jit
 def dirichlet_total(psi, counts, phi):
     """Log likelihood of Dirichlet-multinomial rows."""
-    shares, value = np.empty(counts.shape[1]), 0.0
-    scales = helmert_scales(psi.shape[1])
-    for n in range(psi.shape[0]):
-        _fill_shares(psi[n], scales, shares)
-        size = 0.0
-        for k in range(len(shares)):
-            if counts[n, k] > 0.0:
-                size += counts[n, k]
-                value += log_rising(max(phi * shares[k], 1e-290), counts[n, k])
-        value -= log_rising(phi, size)
+    num, count = psi.shape
+    shares, value, scales = np.empty((count + 1, _BLOCK)), 0.0, helmert_scales(count)
+    for first in range(0, num, _BLOCK):
+        rows = psi[first : first + _BLOCK]
+        _fill_shares(rows, scales, shares)
+        for n in range(len(rows)):
+            size = 0.0
+            for k in range(count + 1):
+                if counts[first + n, k] > 0.0:
+                    size += counts[first + n, k]
+                    value += log_rising(max(phi * shares[k, n], 1e-290), counts[first + n, k])
+            value -= log_rising(phi, size)
     return value
 
 
 @jit
 def dirichlet_slope(psi, counts, phi):
     """Its derivatives."""
-    out, shares, u = np.empty(psi.shape), np.empty(counts.shape[1]), np.empty(counts.shape[1])
-    scales = helmert_scales(psi.shape[1])
-    for n in range(psi.shape[0]):
-        _fill_shares(psi[n], scales, shares)
-        total = 0.0
-        for k in range(len(shares)):
-            alpha = max(phi * shares[k], 1e-290)
-            u[k] = alpha * rising_slope(alpha, counts[n, k])
-            total += u[k]
-        for k in range(len(shares)):
-            u[k] -= total * shares[k]
-        fill_contrasts(u, scales, out[n])
+    num, count = psi.shape
+    out, shares = np.empty(psi.shape), np.empty((count + 1, _BLOCK))
+    scales, u = helmert_scales(count), np.empty(count + 1)
+    for first in range(0, num, _BLOCK):
+        rows = psi[first : first + _BLOCK]
+        _fill_shares(rows, scales, shares)
+        for n in range(len(rows)):
+            total = 0.0
+            for k in range(count + 1):
+                alpha = max(phi * shares[k, n], 1e-290)
+                u[k] = alpha * rising_slope(alpha, counts[first + n, k])
+                total += u[k]
+            for k in range(count + 1):
+                u[k] -= total * shares[k, n]
+            fill_contrasts(u, scales, out[first + n])
     return out
 
 

@@ -27,7 +27,6 @@ _MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _SAME = 0.05  # spread up to which one kick is enough
-_MORE_KICKS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,10 +163,11 @@ def moved(
     if not near or rng.random() < _WOVEN_NEAR:
         point = interweave(rng, point, target)
     point = (carry if far else reflect)(rng, point, target)
-    if spread >= _NEAR or rng.random() < _SWUNG_NEAR:
-        few = 1 + (spread > _SAME)
-        kicks = few if near else kicks * (_MORE_KICKS if far else 1)
-        point = swing(rng, point, target, kicks)
+    if far:  # where the posterior is wider than the Gaussian, paths up to half a turn
+        some = int(rng.integers(kicks + 1, 4 * kicks + 1))
+        point = swing(rng, point, target, some, 0.25 * math.pi * some / kicks)
+    elif spread >= _NEAR or rng.random() < _SWUNG_NEAR:
+        point = swing(rng, point, target, 1 + (spread > _SAME) if near else kicks)
     return point.x, point.w
 
 

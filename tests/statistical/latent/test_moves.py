@@ -91,12 +91,20 @@ def both(first):
     return sweep
 
 
+def by_potential(rng, point, target):
+    """Stretches by the potential, as where rows are many."""
+    x, psi, total = point.x, point.psi, target.rows.total
+    x, w = moves.interwoven(rng, target.family, x, point.w, psi, total, target)
+    return moves.Point.of(x, w, target)
+
+
 SWEEPS = {  # whether x is fixed, and draws: where they are dear, mutants show by far fewer
     "swing": (moves.swing, True, 12_000),
     "leap": (moves.leap, False, 12_000),
     "reflect": (moves.reflect, False, 12_000),
     "carry": (both(moves.carry), False, 6_000),
     "interweave": (both(moves.interweave), False, 6_000),
+    "interweave by the potential": (both(by_potential), False, 6_000),
 }
 
 
@@ -116,6 +124,7 @@ MUTANTS = {
     "leaps without evidence": ("_weighed", "at.law.log_evidence", "0.0"),
     "a reflection of shorter arms": ("reflect", "cos, sin = REFLECTED", "cos, sin = -0.2, 0.8"),
     "a carry that refuses all that is worse": ("carry", "gain > -rng.exponential()", "gain > 0.0"),
+    "stretches by the potential alone": ("interwoven", ">= rng.exponential()", "> math.inf"),
     "effects that are not counted": ("_given_weights", "count * math.log(inverse)", "0.0 * count"),
     "slices without a prior": ("_sliced", "prior + gain(new)", "gain(new)"),
 }
@@ -135,6 +144,9 @@ def test_broken_moves_are_refused(mutant, monkeypatch):
     broken = place[name]
     monkeypatch.setattr(moves, name, broken)
     inner = {"_weighed": "reflect", "_given_weights": "interweave", "_sliced": "interweave"}
+    if name == "interwoven":
+        inner[name] = "interweave"
+        monkeypatch.setattr(moves, "_MANY", 0)
     kind = inner.get(name, name)
     sweep, fixed = (broken, True) if kind == "swing" else (broken, False)
     if name in inner:
