@@ -260,10 +260,11 @@ class DataTable(ExactTable):
         """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
         from pgmult.choice.data import choices_of
 
-        return choices_of(
-            formula, self, occasion=occasion, alternative=alternative, base=base, weights=weights,
-            signs=signs, worst=worst, none=none,
-        )  # fmt: skip
+        with rows_in_words(self):
+            return choices_of(
+                formula, self, occasion=occasion, alternative=alternative, base=base,
+                weights=weights, signs=signs, worst=worst, none=none,
+            )  # fmt: skip
 
 
 def read(
