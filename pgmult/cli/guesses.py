@@ -673,9 +673,12 @@ class Guesses:
         ]  # fmt: skip
         names = [
             column for column in self.columns
-            if column.is_called(_ALTERNATIVES) and len(column.counts) <= MOST_OUTCOMES
+            if column is not taken and len(column.counts) <= MOST_OUTCOMES
             and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
+            and (column.is_called(_ALTERNATIVES)  # or every occasion has all labels
+                 or (column.is_category and len(column.counts) * number == len(of_row)))
         ]  # fmt: skip
+        names.sort(key=lambda column: not column.is_called(_ALTERNATIVES))
         attributes, coded = self._of_alternatives(of_row, (taken, occasion, *people, *names))
         outcome, whose = in_formula(taken.name), in_formula(people[0].name) if people else ""
         of_choosers = [
@@ -683,9 +686,10 @@ class Guesses:
             if len(set(zip(column.cells, of_row, strict=True))) == number
         ]  # fmt: skip
         of_rows = {name: column for name, column in attributes.items() if name not in of_choosers}
-        if not of_rows or not outcome:
-            return None
         of_choosers = of_choosers if names else []
+        if not (of_rows or of_choosers) or not outcome:
+            return None
+        whose = whose if of_rows else ""
         constants = bool(names) and not any(
             _is_fixed_by(column.cells, names[0].cells, of_row)
             for column in of_rows.values()
@@ -1023,7 +1027,7 @@ def _of_choice(
     """
     from pgmult.core.labels import begin_alike, label_of
 
-    listed, words = " + ".join(attributes), [label_of(label) for label in labels]
+    listed, words = " + ".join(attributes) or "1", [label_of(label) for label in labels]
     numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
     differ = f"{named} + {listed}" if named and not numbered else listed
     formula = f"{outcome} ~ {listed}" + (f" + ({differ} | {whose})" if whose else "")

@@ -158,6 +158,17 @@ class TestWhatIsSeen:
         assert "'chosen ~ price + (mode + price | who) | 1'" in command
         assert "--price price" in command
 
+    def test_labels_that_every_occasion_has_are_the_alternatives(self, capsys, tmp_path):
+        parties = ("left", "right", "nobody")
+        rows = [
+            [i, party, int(party == parties[i * i % 7 % 3]), i % 2, 20 + i % 11]
+            for i in range(40) for party in parties
+        ]  # fmt: skip
+        head = ["case", "party", "chosen", "female", "age"]
+        (command,) = commands(capsys, written(tmp_path / "t.csv", [head, *rows]))["Choice"]
+        assert "'chosen ~ 1 | female + age'" in command
+        assert "--alternative party" in command
+
     def test_choices_in_columns_of_alternatives(self, capsys, tmp_path):
         rows = [[i + 1, ("bus", "car")[i % 2], i % 7, 2 + i % 5, 20 + i % 9] for i in range(30)]
         rows = [[*row, row[3] if row[1] == "car" else row[2]] for row in rows]
