@@ -28,9 +28,19 @@ if TYPE_CHECKING:
     from pgmult.core.reports import Section
 
 _ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
+_TERMS = "term terms word words token tokens feature features lemma lemmas stem ngram bigram"
+_DOCUMENTS = "doc docs document documents docid docname text texts book title chapter article"
+_DOCUMENTS += " speech paper review tweet post message id"
+_WORDS, _WORDS_EACH = 50, 10  # different words, and rows of a document on average
+_PAIRED = (
+    "case cases ncases control controls ncontrols success successes failure failures yes no agree"
+    " disagree alive dead survived died present absent left right men women male female males"
+    " females boys girls infected positive negative pos neg"
+)
 _CHOICES = "choice chosen mode alt brand depvar"
 _MOST_CODES = 6  # labels that are whole numbers
 _TRIALS = "n size total totals trials games ntotal denominator applications attempts exposed tested"
+_TRIALS += " holders"
 _TOTALS = (
     f"{_TRIALS} all eligible registered electorate voters population pop ballots valid turnout"
 )
@@ -107,7 +117,8 @@ class Guesses:
         self.every_column, self.folders = columns, set[str]()
         self.columns = [
             c for c in columns
-            if c.can_be_named and 2 * c.missing < len(c.cells) and not c.is_row_number
+            if c.can_be_named and not c.is_row_number
+            and (3 if c.is_outcome == 2 else 4) * c.missing < 2 * len(c.cells)
         ]  # fmt: skip
         self.num_rows = len(columns[0].cells) if columns else 0
         self.categories = [c for c in self.columns if c.is_category]
@@ -132,6 +143,8 @@ class Guesses:
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
+        if words := self._words():
+            return [words]
         jobs = [self._topics()]
         if choice := self._choice():
             jobs.append(choice)
@@ -190,7 +203,11 @@ class Guesses:
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
     def _score(self, c: ColumnGuess) -> float:
-        others = [x for x in self.columns if x not in (self.count, self.people, self.time)]
+        others = [
+            x for x in self.columns
+            if x not in (self.count, self.people, self.time, *self.identifiers - {c})
+            and len(x.counts) > 1
+        ]  # fmt: skip
         score = {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
         score += 1.5 * (c is others[0]) + 1.0 * (c is others[-1])
         score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded + 1.5 * c.is_denied
@@ -216,7 +233,7 @@ class Guesses:
             best < 2.0
             or (counted[0].startswith("p(") and (outcomes[0] in counted[1] or named < 2))
             or counted[1] == self._shares()
-            or len(counted[1]) > 2
+            or (len(counted[1]) > 2 and named < 2)
         )
         if counted is not None and of_counts:
             commands.append(self._regress(*counted))
@@ -239,11 +256,12 @@ class Guesses:
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If you ask about {or_of}, paste the command of that column."
-        return Guess("Regression", why + self._left_out(), commands)
+        return Guess("Regression", why + self._left_out(outcomes), commands)
 
-    def _left_out(self) -> str:
+    def _left_out(self, outcomes: Sequence[ColumnGuess]) -> str:
         """A sentence on columns that have too many gaps for a formula."""
-        gaps = [c for c in self.every_column if c.missing > _MOST_GAPS * self.num_rows]
+        several = [c for c in self.every_column if c not in outcomes]
+        gaps = [c for c in several if c.missing > _MOST_GAPS * self.num_rows]
         if not gaps:
             return ""
         shown = len(gaps) if len(gaps) <= SHOWN + 1 else SHOWN
@@ -269,14 +287,6 @@ class Guesses:
         """Columns of counts: successes and trials, or the categories that stand together."""
         counts = [c for c in self.columns if self._may_be_counts(c)]
         trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called(_TRIALS)]
-        for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
-            pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
-            pairs.sort(key=lambda c: c.name[-_ALIKE:].lower() != total.name[-_ALIKE:].lower())
-            if pairs:
-                taken = pairs[0]
-                return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
-        if shares := self._shares():
-            return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
         runs: list[list[ColumnGuess]] = [[]]
         for c in self.columns:
             if c in counts:
@@ -284,6 +294,16 @@ class Guesses:
             elif runs[-1]:
                 runs.append([])
         longest = max((self._categories_of(run) for run in runs), key=len)
+        if len(longest) > 2 and any(_is_sum(c, longest) for c in trials):
+            trials = []
+        for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
+            pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
+            pairs.sort(key=lambda c: c.name[-_ALIKE:].lower() != total.name[-_ALIKE:].lower())
+            if pairs:
+                taken = pairs[0]
+                return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
+        if (shares := self._shares()) and self.count:
+            return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
         pair = len(longest) == 2 and not self._is_among_numbers(longest)
         if not (pair or 3 <= len(longest) <= MOST_OUTCOMES):
             return None
@@ -308,8 +328,10 @@ class Guesses:
         numbers = [c for c in others if c.is_number and not c.is_called(_TOTALS)]
         alike = len(run) > 2 and len(begin_alike([c.name for c in run])) >= _ALIKE
         few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
+        sure = len(run) > 2 or any(c.is_called(_PAIRED) for c in run)
         few = few and not any(
-            self._can_be_outcome(c) and c.is_outcome and not c.is_trait for c in others
+            self._can_be_outcome(c) and (c.is_outcome or not sure) and not c.is_trait
+            for c in others
         )
         return run if few or alike or any(_is_sum(c, run) for c in others) else []
 
@@ -317,11 +339,10 @@ class Guesses:
         """Columns of percentages, or of shares, of a sample whose size is in the table."""
         from pgmult.core.labels import begin_alike
 
-        if self.count is None:
-            return []
         numbers = [
             c for c in self.columns
-            if c.is_number and c.counts and min(c.counts) >= 0 and max(c.counts) <= 100
+            if c.is_number and not c.is_yes_or_no and c.counts and min(c.counts) >= 0
+            and max(c.counts) <= 100
             and c is not self.count and 5 * c.missing <= self.num_rows and in_formula(c.name)
         ]  # fmt: skip
         best: list[ColumnGuess] = []
@@ -329,7 +350,7 @@ class Guesses:
             alike = [c for c in numbers[i:] if len(begin_alike([first.name, c.name])) >= _ALIKE]
             for together in (alike, numbers[i:]):
                 while len(together) > max(1, len(best)):
-                    if _are_shares(together):
+                    if _are_shares(together, 0.8 if self.count else 0.98):
                         best = together
                         break
                     together = together[:-1]
@@ -337,11 +358,14 @@ class Guesses:
 
     def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
-        return any(c.is_number and c not in columns and len(c.counts) > 25 for c in self.columns)
+        return any(
+            c.is_number and c not in (*columns, self.time) and len(c.counts) > 25
+            for c in self.columns
+        )
 
     def _may_be_counts(self, c: ColumnGuess) -> bool:
         many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
-        named = in_formula(c.name) and not (c.is_measure or c.is_called(PEOPLE))
+        named = in_formula(c.name) and not (c.is_measure or c.is_called(f"{PEOPLE} strata stratum"))
         return many and bool(named) and c.missing <= _MOST_GAPS * self.num_rows
 
     # ------------------------------------------------------------------- terms
@@ -406,7 +430,8 @@ class Guesses:
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
             labels = min(
-                (len({*c.codes[left]} - {-1}) / len(c.counts) for c in of_labels), default=1
+                (len(np.unique(c.codes[left & (c.codes >= 0)])) / len(c.counts) for c in of_labels),
+                default=1,
             )
             if left.sum() >= (1 - _MOST_LOST) * self.num_rows and labels > 0.5:
                 complete, used = left, [*used, term]
@@ -436,7 +461,7 @@ class Guesses:
         if not texts:
             return None
         longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
-        number = min(50, max(5, round(longest.counts.total() ** 0.5 / 2)))
+        number = _number_of_topics(longest.counts.total())
         what: list[Option] = [("--column", [longest.name]), ("--topics", [number])]
         commands = [self._fit("topics", [], what)]
         terms = dict([*self._terms(longest).items()][:MOST_TERMS])
@@ -447,6 +472,76 @@ class Guesses:
         return Guess(
             "Topics", f"What the texts of '{shortened(longest.name)}' are about{more}.", commands
         )
+
+    def _words(self) -> Guess | None:
+        """Rows that are words of documents, each with its count or a row for each time it occurs.
+
+        Names such as term or document must say so, too: names of people by year look alike.
+        """
+        words = [
+            c for c in self.columns
+            if c.kind in ("labels", "names, all different") and len(c.counts) >= _WORDS
+            and 10 * sum(" " in str(x).strip() for x in c.counts) <= len(c.counts)
+        ]  # fmt: skip
+        for word in sorted(words, key=lambda c: not c.is_called(_TERMS)):
+            documents = [
+                c for c in self.every_column
+                if c not in (word, self.count) and c.can_be_named and c.kind != "numbers"
+                and c.counts and self.num_rows >= _WORDS_EACH * len(c.counts) > _WORDS_EACH
+                and (c.is_called(_DOCUMENTS) or (word.is_called(_TERMS) and c is not self.time))
+            ]  # fmt: skip
+            documents.sort(
+                key=lambda c: (
+                    not c.is_called(_DOCUMENTS), -sum(x.follows_from(c) for x in documents),
+                    -len(c.counts),
+                )
+            )  # fmt: skip
+            for document in documents:
+                pairs = len(set(zip(document.cells, word.cells, strict=True)))
+                counts = [
+                    c for c in (self.count, *self.columns)
+                    if c is not None and c.kind == "whole numbers" and c not in (word, document)
+                    and c is not self.time and min(c.counts) > 0 and not c.missing
+                ]  # fmt: skip
+                if pairs < 0.95 * self.num_rows:
+                    counts = []
+                if counts or (word.is_called(_TERMS) and pairs < 0.95 * self.num_rows):
+                    return self._of_words(word, document, counts[:1])
+        return None
+
+    def _of_words(
+        self, word: ColumnGuess, document: ColumnGuess, counts: Sequence[ColumnGuess]
+    ) -> Guess:
+        number = _number_of_topics(len(document.counts))
+        what: list[Option] = [("--names", [document.name]), ("--column", [word.name])]
+        what += [("--count", [c.name]) for c in counts]
+        what += [("--topics", [number])]
+        commands = [self._fit("topics", [], what)]
+        terms = {
+            term: c for term, c in self._terms(word, *counts).items()
+            if c is not document and not c.missing and c.follows_from(document)
+            and "|" not in term
+        }  # fmt: skip
+        terms = dict([*terms.items()][: max(1, min(MOST_TERMS, len(document.counts) // 10))])
+        why = f"Which topics the {len(document.counts):,} documents of '{shortened(document.name)}'"
+        why += f" have, a row for each of their words, '{shortened(word.name)}'"
+        if terms:
+            formula = f"~ {' + '.join(terms)}"
+            commands.append(self._fit("topics", [], [*what, ("--prevalence", [formula])]))
+            why += "; the second command says how topics depend on other columns"
+        return Guess("Topics", f"{why}.", commands)
+
+    def lacking(self) -> list[str]:
+        """Sentences on columns that a job needs and that are not there."""
+        shares = self._shares()
+        if not shares or self.count is not None:
+            return []
+        names = ", ".join(f"'{shortened(c.name)}'" for c in shares[:SHOWN])
+        names += f" and {len(shares) - SHOWN} more columns" if len(shares) > SHOWN else ""
+        return [
+            f"{names} are shares of 1 or of 100, and no column says of how many observations: add"
+            " it as a column n, and pgmult FILE prints the command."
+        ]
 
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
@@ -504,6 +599,7 @@ class Guesses:
             [c for c in self.columns if c.is_called(words) and c.kind in ("dates", "whole numbers")]
             for words in (_BEGINS, _ENDS)
         )
+        symbols = [c for c in symbols if 2 * len(c.counts) <= self.num_rows]
         for begin, end in product(*named):
             states = [c for c in symbols if c not in whose or c.is_outcome == 2]
             if begin.kind != end.kind or not states or not _is_at_most(begin, end):
@@ -593,7 +689,7 @@ class Guesses:
         if not any(len(c.counts) > FEW for c in where):
             return None
         over = " and ".join(shortened(column.name) for column in where)
-        if self._shares():
+        if self.count is not None and self._shares():
             return None  # the count is that of a sample
         if self.counted is not None and len(self.counted[1]) > 2:
             names = [c.name for c in self.counted[1]]
@@ -644,8 +740,10 @@ class Guesses:
 
         people = [None, *(c for c in self.columns if c.is_called(PEOPLE))]
         named = sorted(self.columns, key=lambda c: not c.is_called("choice chosen taken depvar"))
-        truths = [(c, truth_of(exact_array(c.cells))) for c in named if len(c.counts) == 2]
-        taken = [(c, truth.tolist()) for c, truth in truths if truth is not None]
+        named = [c for c in named if not c.is_called("case cases")]  # and controls that match
+        two = [c for c in named if len(c.counts) == 2 and not c.missing]
+        truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
+        taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
         for occasion, who in product(self.columns, people):
             few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
@@ -846,6 +944,10 @@ def in_order(column: ColumnGuess) -> list[Any]:
     return []
 
 
+def _number_of_topics(documents: int) -> int:
+    return min(50, max(5, round(math.sqrt(documents) / 2)))
+
+
 def _is_regular(time: ColumnGuess) -> bool:
     """Whether half of successive dates are equally far apart, as steps of a series are."""
     import numpy as np
@@ -875,6 +977,9 @@ def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
 
 def _is_at_most(one: ColumnGuess, other: ColumnGuess) -> bool:
     """Whether no cell is above that of another column."""
+    if one.is_number and other.is_number:
+        both = (one.codes >= 0) & (other.codes >= 0)
+        return bool(2 * both.sum() > len(both) and (one.numbers <= other.numbers)[both].all())
     pairs = [p for p in zip(one.cells, other.cells, strict=True) if None not in p]
     return 2 * len(pairs) > len(one.cells) and all(a <= b for a, b in pairs)
 
@@ -883,9 +988,9 @@ def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
     """Whether a column has the sum of others, but in 1 of 20 rows."""
     if len(others) < 2 or not column.is_number:
         return False
-    rows = zip(column.cells, *(c.cells for c in others), strict=True)
-    complete = [row for row in rows if None not in row]
-    return len(complete) > FEW and 20 * sum(a == sum(x) for a, *x in complete) >= 19 * len(complete)
+    apart = column.numbers - sum(c.numbers for c in others)
+    complete = apart[apart == apart]
+    return bool(len(complete) > FEW and 20 * (complete == 0).sum() >= 19 * len(complete))
 
 
 def _are_of_one_kind(one: ColumnGuess, other: ColumnGuess) -> bool:
@@ -931,12 +1036,15 @@ def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:
     return columns[0].kind == other.kind and common
 
 
-def _are_shares(columns: Sequence[ColumnGuess]) -> bool:
+def _are_shares(columns: Sequence[ColumnGuess], least: float) -> bool:
     """Whether rows add up to most of 1, or of 100, and never to more."""
-    rows = [row for row in zip(*(c.cells for c in columns), strict=True) if None not in row]
-    sums = sorted(sum(row) for row in rows)
-    whole = 1.0 if sums and sums[-1] <= _ROUNDED else 100.0
-    return len(sums) > FEW and sums[-1] <= _ROUNDED * whole and sums[len(sums) // 2] >= 0.8 * whole
+    import numpy as np
+
+    sums = np.sum([c.numbers for c in columns], axis=0)
+    sums = np.sort(sums[sums == sums])
+    whole = 1.0 if len(sums) and sums[-1] <= _ROUNDED else 100.0
+    most, middle = sums[[-1, len(sums) // 2]] if len(sums) > FEW else (math.inf, 0.0)
+    return bool(most <= _ROUNDED * whole and middle >= least * whole)
 
 
 def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
@@ -971,8 +1079,9 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     import numpy as np
 
     columns = [*terms.values()]
-    rows = [*zip(*(c.cells for c in (*columns, *others)), strict=True)]
-    complete = [row for row in rows[:: 1 + len(rows) // _LOOKED_AT] if None not in row] or rows[:0]
+    each = 1 + max((len(c.cells) for c in columns), default=0) // _LOOKED_AT
+    rows = zip(*(c.cells[::each] for c in (*columns, *others)), strict=True)
+    complete = [row for row in rows if None not in row]
     independent, basis = set(), np.full((len(complete), 1), 1.0 / max(1, len(complete)) ** 0.5)
     for i, (term, c) in enumerate(terms.items()):
         cells = [row[i] for row in complete]

@@ -8,14 +8,14 @@ say about its cells.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pgmult.core.typing import IntArray
+    from pgmult.core.typing import FloatArray, IntArray
 
 RANKS = "species genus family taxa taxon phylum kingdom"  # of one taxonomy
 TIMES = (
@@ -37,20 +37,27 @@ _OUTCOMES = (
     " default purchase intention success failure relapse recurrence cured stage depvar outcomes"
     " bought smoker incidence attrition churn churned quit left switch switched participation lfp"
     " employed callback infection infected hospitalized readmitted rearrested convicted enrolled"
-    " graduated converted clicked call called fraud spam won deaths improvement"
+    " graduated converted clicked call called fraud spam won deaths improvement case voted turnout"
+    " support approval preference preferred hired promoted promotion verdict guilty arrested"
+    " arrest recid recidivism complication complications remission recovered recovery cancer"
+    " diabetes chd hypertension malaria pregnant pregnancy dropout lapse lapsed renewed donated"
+    " subscribed cancelled returned delayed accident injury injured fatal crash winner correct"
+    " caught germinated present presence occurrence occupied detected infested happy happiness"
+    " volunteer volunteered accept acceptance trust belief believes agrees healthy insured"
 )
 _MAYBE_OUTCOMES = (
     "category state symbol activity behaviour behavior brand mode type species name party food job"
     " occupation method use disease grade severity events weather low smoke"
 )
-_BEGINNINGS = ("vote", "outcome", "satisf", "diagnos", "surviv", "answer", "respons", "satisfact")
+_BEGINNINGS = ("vote", "outcome", "satisf", "diagnos", "surviv", "answer", "respons", "immuni")
 _TRAITS = (
     "gender sex female male race ethnicity ethnic ethn nation nationality country region province"
     " state county district city site center centre location place urban rural religion degree"
     " education educ schooling school hs marital married citizen minority language black white afam"
     " hispanic asian income children kids siblings age agegp agegroup group employed population"
     " island plot station field lake hospital clinic lab owner student household batch block cohort"
-    " version day date source pollster rater judge"
+    " version day date source pollster rater judge mom dad mother father husband hus wife parent"
+    " spouse ed immigrant native foreign veteran"
 )
 _TRAIT_LABELS = (
     "male female m f man woman men women boy girl married single divorced widowed widow widower"
@@ -246,7 +253,7 @@ class ColumnGuess:
         begins = any(word.startswith(_BEGINNINGS) for word in self.words)
         return 2 if named or begins else int(self.is_called(_MAYBE_OUTCOMES))
 
-    @property
+    @cached_property
     def is_trait(self) -> bool:
         """Whether name or labels are those of traits of people and places."""
         of_people = self.is_called(PEOPLE) and not self.is_graded
@@ -254,16 +261,17 @@ class ColumnGuess:
         denied = self.is_denied and not labels.isdisjoint(_TRAIT_LABELS.split())
         return self.is_called(_TRAITS) or of_people or denied or self.has_labels_of(_TRAIT_LABELS)
 
-    @property
+    @cached_property
     def is_treatment(self) -> bool:
         """Whether name or labels are those of a treatment."""
         arms = {str(label).strip().lower() for label in self.counts}
         return self.is_called(_TREATMENTS) or not arms.isdisjoint(_ARMS.split())
 
-    @property
+    @cached_property
     def is_graded(self) -> bool:
         """Whether labels have an order, such as low, medium, high, or low and high."""
-        labels = [str(label).lower() for label in self.counts]
+        few = len(self.counts) <= MOST_OUTCOMES
+        labels = [str(label).lower() for label in self.counts if few]
         graded = [not set(re.split(r"[\s_]+", x)).isdisjoint(_GRADES.split()) for x in labels]
         several = len(labels) > 2 or set(labels) in ({"low", "high"}, {"bad", "good"})
         return several and sum(graded) >= 0.6 * len(labels)
@@ -279,6 +287,8 @@ class ColumnGuess:
     @property
     def is_row_number(self) -> bool:
         """Whether it numbers the rows, as a step of time may, too."""
+        if self.is_called("rownames") and len(self.counts) == len(self.cells):
+            return True
         if self.kind != "whole numbers" or self.missing:
             return False
         in_order = any(self.cells == [*range(n, n + len(self.cells))] for n in (0, 1))
@@ -297,8 +307,16 @@ class ColumnGuess:
         """The number of each cell's value, -1 without one, ``(num_rows,)``."""
         import numpy as np
 
-        numbers = {value: i for i, value in enumerate(self.counts)}
-        return np.array([numbers.get(cell, -1) for cell in self.cells], dtype=np.int64)
+        numbers = {None: -1} | {value: i for i, value in enumerate(self.counts)}
+        return np.fromiter(map(numbers.__getitem__, self.cells), np.int64, len(self.cells))
+
+    @cached_property
+    def numbers(self) -> "FloatArray":
+        """The numbers, nan without one, ``(num_rows,)``."""
+        import numpy as np
+
+        numbers = np.array([*map(float, self.counts), np.nan])
+        return numbers[self.codes]
 
     def follows_from(self, other: "ColumnGuess") -> bool:
         """Whether a value of another column says the value of this, but for 1 % of what varies."""
@@ -318,10 +336,9 @@ class ColumnGuess:
         import numpy as np
 
         both = (self.codes >= 0) & (other.codes >= 0)
-        numbers = np.array([float(cell) for cell in np.array(self.cells, dtype=object)[both]])
         low, high = np.full((2, len(other.counts)), np.inf)
-        np.minimum.at(low, other.codes[both], numbers)
-        np.minimum.at(high, other.codes[both], -numbers)
+        np.minimum.at(low, other.codes[both], self.numbers[both])
+        np.minimum.at(high, other.codes[both], -self.numbers[both])
         return sorted((a, -b) for a, b in zip(low, high, strict=True) if np.isfinite(a))
 
     @property
@@ -362,24 +379,28 @@ def columns_of(table: Any) -> list[ColumnGuess]:
         gaps = missing_in(column)
         if gaps.any():
             cells = [None if gap else x for x, gap in zip(cells, gaps.tolist(), strict=True)]
-        kind = kind_of([x for x in cells if x is not None], dates)
-        columns.append(ColumnGuess(name, kind, cells, table.cells[name].title))
+        counts = Counter(cell for cell in cells if cell is not None)
+        guess = ColumnGuess(name, kind_of(counts, dates), cells, table.cells[name].title)
+        vars(guess)["counts"] = counts
+        columns.append(guess)
     return columns
 
 
-def kind_of(values: Sequence[Any], dates: bool) -> str:
-    """What cells are, in words."""
+def kind_of(values: Iterable[Any], dates: bool) -> str:
+    """Say in words what cells are."""
     from pgmult.core.labels import as_looked_at
     from pgmult.datasets.states import us_states
 
-    if not values or dates:
-        return "dates" if values else "nothing"
-    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in values):
-        return "whole numbers" if all(float(x).is_integer() for x in values) else "numbers"
-    different = set(map(str, values))
-    if sum(len(str(x).split()) for x in values) >= _TEXT_WORDS * len(values):
-        return "texts" if 2 * len(different) > len(values) else "labels"
+    counts = Counter(values)
+    if not counts or dates:
+        return "dates" if counts else "nothing"
+    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in counts):
+        return "whole numbers" if all(float(x).is_integer() for x in counts) else "numbers"
+    total = counts.total()
+    words = sum(len(str(x).split()) * times for x, times in counts.items())
+    if words >= _TEXT_WORDS * total:
+        return "texts" if 2 * len(counts) > total else "labels"
     states = {as_looked_at(name) for name in us_states()}
-    if len(different) > 1 and {as_looked_at(str(x)) for x in different} <= states:
+    if 1 < len(counts) <= len(states) and {as_looked_at(str(x)) for x in counts} <= states:
         return "US states"
-    return "names, all different" if len(different) == len(values) > 2 else "labels"
+    return "names, all different" if len(counts) == total > 2 else "labels"

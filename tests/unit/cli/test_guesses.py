@@ -132,6 +132,22 @@ TABLES = {
          "beech": [30 + i % 7 for i in range(40)], "pine": [2 + i % 6 for i in range(40)]},
         "--inputs year --wide oak beech pine", "birch ~",
     ),
+    "counts of two categories by year": (
+        {"year": [1950 + i for i in range(40)], "girls": [1000 + i % 9 for i in range(40)],
+         "boys": [1050 + i % 7 for i in range(40)]},
+        "'c(girls, boys) ~ s(year)'", "sequences",
+    ),
+    "categories and their total": (
+        {"blue": [50 + i % 9 for i in range(40)], "red": [40 + i % 7 for i in range(40)],
+         "grey": [3 + i % 6 for i in range(40)],
+         "total": [93 + i % 9 + i % 7 + i % 6 for i in range(40)]},
+        "'c(blue, red, grey) ~ 1'", "p(",
+    ),
+    "cases and controls that match are no choices": (
+        {"age": draw(0, [*range(30)]), "smoker": draw(1, [0, 1]),
+         "case": [int(i % 3 == 0) for i in range(N)], "set": [i // 3 for i in range(N)]},
+        "case ~", "choice",
+    ),
     "counts alone": (
         {"oak": [20 + i % 9 for i in range(40)], "beech": [30 + i % 7 for i in range(40)],
          "pine": [12 + i % 6 for i in range(40)]},
@@ -200,6 +216,38 @@ def test_other_forms_of_the_outcome_are_no_terms(tmp_path):
     (command,) = commands(tmp_path, table)["Regression"]
     assert "c(raw_left, raw_right) ~ (1 | state)'" in command
     assert "--weight samplesize" in command
+
+
+def test_shares_without_a_sample_say_what_is_missing(tmp_path):
+    left = [30.0 + i % 13 for i in range(40)]
+    table = {"year": [1960 + i for i in range(40)], "left": left, "right": [60 - x for x in left],
+             "green": [40.0] * 40}  # fmt: skip
+    (sentence,) = Guesses(tmp_path, columns_of(pgmult.read(table)), []).lacking()
+    assert "'left', 'right', 'green' are shares" in sentence
+    assert not Guesses(tmp_path, columns_of(pgmult.read(table | {"n": [900] * 40})), []).lacking()
+
+
+@pytest.mark.parametrize("with_counts", [True, False])
+def test_rows_that_are_words_of_documents_are_topics(tmp_path, monkeypatch, with_counts):
+    """Each printed command reads as many words of as many documents as there are."""
+    monkeypatch.chdir(tmp_path)
+    words = [a + b for a in ("war", "tax", "trade", "farm", "school", "sea") for b in "abcdefghij"]
+    times = np.random.default_rng(0).poisson(1.0, size=(20, len(words)))
+    where = [(i, j) for i, j in zip(*times.nonzero(), strict=True)
+             for _ in range(1 if with_counts else times[i, j])]  # fmt: skip
+    columns = {"speech": [f"s {i}" for i, _ in where], "year": [1900 + i for i, _ in where],
+               "word": [words[j] for _, j in where]}  # fmt: skip
+    columns |= {"n": [int(times[i, j]) for i, j in where]} if with_counts else {}
+    with open("t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+    found = commands(Path(), columns)
+    assert [*found] == ["Topics"]
+    assert "~ s(year)" in found["Topics"][1]
+    for command in found["Topics"]:
+        options = cli._parser().parse_args(shlex.split(command)[1:])
+        options.draws = 4
+        corpus = cli.TOPICS.job(options).data
+        assert (corpus.num_documents, corpus.num_tokens) == (20, times.sum())
 
 
 def test_columns_left_out_are_named():
