@@ -633,7 +633,7 @@ def _json_records(path: Path, encoding: str | None) -> list[dict[str, Any]]:
         raise ValueError(
             f"{path}: expected an array of objects, one for each row, or an array for each column"
         )
-    return held
+    return [_flat(row) for row in held]
 
 
 def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
@@ -649,7 +649,20 @@ def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(f"{place}: not JSON that can be read ({error})") from None
         if not isinstance(row, dict):
             raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
-        yield row
+        yield _flat(row)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without objects in it, whose members become columns.
+
+    >>> _flat({"id": 1, "who": {"age": 20}})
+    {'id': 1, 'who.age': 20}
+    """
+    flat = dict[str, Any]()
+    for name, cell in row.items():
+        is_nested = isinstance(cell, dict) and cell
+        flat |= {f"{name}.{x}": y for x, y in _flat(cell).items()} if is_nested else {name: cell}
+    return flat
 
 
 def _one_kind(items: list[Any], no_value: frozenset[str]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Sheets of workbooks (Excel, LibreOffice), read by python-calamine."""
 
 import datetime
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     """Give the header of a sheet and its rows, each cell as a text file would have it.
 
     A title and empty rows above the header are skipped: the header is the first row that fills
-    more than half of the columns. Rows without any value are left out.
+    more than half of the columns, with the row below it where that names columns under merged
+    cells. Rows without any value are left out, and so are notes below the table, with a warning.
 
     Raises
     ------
@@ -36,14 +38,45 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     first = next((i for i, row in enumerate(rows) if 2 * sum(map(bool, row)) > width), 0)
     if not rows:
         raise ValueError(f"{path}: sheet {name!r} is empty")
-    header = [cell or f"column {j}" for j, cell in enumerate(rows[first], start=1)]
+    names, rows = rows[first], rows[first + 1 :]
+    if rows and _is_second_header(names, rows[0]):
+        names, rows = _joined_headers(names, rows[0]), rows[1:]
+    number = len(rows)
+    while (
+        width > 2 and number > 1 and sum(map(bool, rows[number - 1])) == 1 and rows[number - 1][0]
+    ):
+        number -= 1
+    if number < len(rows):
+        warnings.warn(
+            f"{path}, sheet {name!r}: a note below the table is left out, {rows[number][0][:60]!r}",
+            stacklevel=2,
+        )
+        rows = rows[:number]
+    header = [cell or f"column {j}" for j, cell in enumerate(names, start=1)]
     if len(set(header)) < len(header):
         twice = next(cell for cell in header if header.count(cell) > 1)
         raise ValueError(
             f"{path}, sheet {name!r}: the header has {twice!r} more than once (rename one)"
         )
     yield header
-    yield from rows[first + 1 :]
+    yield from rows
+
+
+def _is_second_header(names: list[str], below: list[str]) -> bool:
+    """Whether a row names columns that stand under merged cells, and has gaps under full names."""
+    under = [bool(cell) for name, cell in zip(names, below, strict=True) if not name]
+    gaps = [not cell for name, cell in zip(names, below, strict=True) if name]
+    are_words = not any(cell.replace(".", "").isdigit() and len(cell) != 4 for cell in below)
+    return bool(under) and all(under) and any(gaps) and are_words
+
+
+def _joined_headers(names: list[str], below: list[str]) -> list[str]:
+    """Names of columns whose header has two rows, the upper one of merged cells."""
+    joined, upper = list[str](), ""
+    for name, cell in zip(names, below, strict=True):
+        upper = name or upper
+        joined.append(f"{upper} {cell}" if cell else upper)
+    return joined
 
 
 def _text(cell: Any) -> str:

@@ -468,3 +468,29 @@ class TestLinesThatAreNoRows:
         path.write_text("vote,age\nL,20\nR,30\n\nSource: survey of 2020\n")
         with pytest.raises(ValueError, match=r"line 5: 1 cells .*lines that are no rows, such as"):
             read(path)
+
+
+def test_headers_of_two_rows_and_notes_below_a_sheet(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    rows = [["Votes by town"], [], ["town", 2020, None, "day"], [None, "left", "right", None],
+            *([f"T{i}", 100 + i, 200 - i, f"2020-01-0{i + 1}"] for i in range(9)),
+            [], ["Source: the office"]]  # fmt: skip
+    for row in rows:
+        book.active.append(row)
+    book.active.merge_cells("B3:C3")
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(UserWarning, match="a note below the table is left out, 'Source: the office"):
+        table = read(tmp_path / "t.xlsx")
+    assert [*table] == ["town", "2020 left", "2020 right", "day"]
+    assert table["2020 right"].tolist() == [200 - i for i in range(9)]
+
+
+def test_members_of_objects_in_json_are_columns(tmp_path):
+    rows = [{"vote": "LR"[i % 2], "who": {"age": 20 + i, "of": {"sex": "f"}}} for i in range(3)]
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for name in ("t.json", "t.jsonl"):
+        table = read(tmp_path / name)
+        assert [*table] == ["vote", "who.age", "who.of.sex"]
+        assert table["who.age"].tolist() == [20, 21, 22]
