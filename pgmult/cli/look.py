@@ -148,6 +148,11 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
             said.append(f"{name} is a name that no command can take: rename the column to use it.")
         if column.kind not in ("labels", "US states", "names, all different"):
             continue
+        if column.missing and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", x) for x in texts):
+            said.append(
+                f"{name} has codes of two letters, and NA means that there is no value: with"
+                " --na-values '' it is a code, such as that of Namibia."
+            )
         odd, else_it_is = _odd_cells(column)
         if odd:
             no_value += [text for text in odd if else_it_is and not text.startswith("-")]

@@ -401,3 +401,10 @@ class TestCommands:
 def test_states_are_known_whatever_their_capitals_and_blanks(states):
     assert kind_of(states, dates=False) == "US states"
     assert kind_of([*states, "Bavaria"], dates=False) != "US states"
+
+
+def test_a_code_na_is_pointed_out(tmp_path, capsys):
+    rows = "".join(f"{['NA', 'DE', 'FR'][i % 3]},{'LR'[i % 2]}\n" for i in range(120))
+    (tmp_path / "t.csv").write_text(f"country,vote\n{rows}")
+    assert cli.main([str(tmp_path / "t.csv")]) == 0
+    assert "with --na-values ''" in " ".join(capsys.readouterr().out.split())
