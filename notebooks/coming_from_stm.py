@@ -116,7 +116,7 @@ topic_stability(run)
 
 # %%
 by_probability, by_frex = top_words(run, 5), top_words(run, 5, by="frex")
-for k, (most, best) in enumerate(zip(by_probability, by_frex, strict=True)):
+for k, (most, best) in enumerate(zip(by_probability, by_frex, strict=True), 1):
     print(f"topic {k}: " + " ".join(word.word for word in most))
     print("   FREX: " + " ".join(word.word for word in best))
 
@@ -124,11 +124,11 @@ for k, (most, best) in enumerate(zip(by_probability, by_frex, strict=True)):
 content(run).table(4)
 
 # %%
-for document in run.quotes(3, 2).quotes[0]:
+for document in run.quotes(4, 2).quotes[0]:
     print(f"{document.mean:.2f} [{document.lower:.2f}, {document.upper:.2f}]  {document.document}")
 
 # %% [markdown]
-# With your own texts, `quotes(run, topic=3)` prints them. Topics count from 0.
+# With your own texts, `quotes(run, topic=3)` prints them. Topics count from 1, as in stm.
 #
 # ## Effects
 #
@@ -149,7 +149,7 @@ by_party
 by_party.plot().figure
 
 # %%
-effects(run, "year", by="party").at(topic=3).plot().figure
+effects(run, "year", by="party").at(topic=4).plot().figure
 
 # %% [markdown]
 # There is no second model: the regression is part of the one that was sampled, in shares that stay
@@ -161,7 +161,7 @@ effects(run, "year", by="party").at(topic=3).plot().figure
 # ```
 
 # %%
-content(run).words("Republican", "Democratic", topic=3).plot().figure
+content(run).words("Republican", "Democratic", topic=4).plot().figure
 
 # %% [markdown]
 # ## Correlations

@@ -92,7 +92,7 @@ here.difference("party", "Republican", "Democratic").plot().figure
 
 # %%
 over_time = effects(run, "year", by="party")
-over_time.at(topic=0).plot().figure
+over_time.at(topic=1).plot().figure
 
 # %% [markdown]
 # ## The same topic in other words
@@ -105,7 +105,7 @@ words = content(run)
 words
 
 # %%
-words.words("Republican", "Democratic", topic=10).plot().figure
+words.words("Republican", "Democratic", topic=11).plot().figure
 
 # %% [markdown]
 # ## New documents

@@ -29,7 +29,7 @@ def repeated(model, data=None, copies=1, **values):
 
 
 def speeches(mark="", *, texts=True, effect=2.0):
-    """Two chains of 24 speeches by six authors of two parties; topic 0 is of party R.
+    """Two chains of 24 speeches by six authors of two parties; topic 1 is of party R.
 
     All words, names, texts, columns and labels end with the mark.
     """

@@ -334,7 +334,7 @@ def _add_show(show: argparse.ArgumentParser) -> None:
         "--by", choices=["probability", "frex"], default="probability",
         help="Rank words by this (default: probability)",
     )  # fmt: skip
-    show.add_argument("--topic", **whole_number(0, text="Show this topic only", metavar="K"))
+    show.add_argument("--topic", **whole_number(1, text="Show this topic only", metavar="K"))
     show.add_argument("--documents", **whole_number(0, text="Documents per topic"))
 
 
@@ -342,8 +342,8 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     asked: dict[str, Any] = {}
     if options is not None:
         num_topics = len(run.posterior.coords["topic"])
-        if options.topic is not None and options.topic >= num_topics:
-            raise ValueError(f"--topic must be from 0 to {num_topics - 1}, got {options.topic}")
+        if options.topic is not None and options.topic > num_topics:
+            raise ValueError(f"--topic must be from 1 to {num_topics}, got {options.topic}")
         if options.documents:
             run.must_answer("documents")
         asked = {
@@ -357,7 +357,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return made if topic is None else made.topic(topic)
 
 
-_TOPIC = {"type": at_least(0), "nargs": "+", "metavar": "K", "help": "Show these topics only"}
+_TOPIC = {"type": at_least(1), "nargs": "+", "metavar": "K", "help": "Show these topics only"}
 _OF_EFFECTS = (DIFFERENCE, aside("--topic", **_TOPIC))
 
 
@@ -387,7 +387,7 @@ def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
         return None
     if len(options.groups) != 2:
         raise ValueError(f"two groups are compared, got {len(options.groups)}: {groups}")
-    topics = range(len(content.names)) if options.topic is None else options.topic
+    topics = options.topic or range(1, len(content.names) + 1)
     compared = content.compare(*options.groups, list(topics), options.words)
     print("\n\n".join(str(one) for one in compared))
     for one, topic in zip(compared, topics, strict=True):

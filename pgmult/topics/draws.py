@@ -68,11 +68,11 @@ def as_chain(run: Posterior, chain: Any) -> int:
     return as_positive_int(chain, "chain", minimum=0, maximum=run.num_chains - 1)
 
 
-def as_topic_numbers(topics: Any, size: int) -> IntArray:
-    """Numbers of topics among `size`."""
-    asked = as_list(topics, "topics", "numbers of topics")
-    numbers = [as_positive_int(k, "topics", minimum=0, maximum=size - 1) for k in asked]
-    return np.array(numbers, dtype=np.int64)
+def topic_places(topics: Any, size: int, argument: str = "topics") -> IntArray:
+    """Places in arrays, from 0, of topics that are given by their numbers, from 1 to `size`."""
+    asked = as_list(topics, argument, "numbers of topics")
+    numbers = [as_positive_int(k, argument, minimum=1, maximum=size) for k in asked]
+    return np.array(numbers, dtype=np.int64) - 1
 
 
 def of_chain(

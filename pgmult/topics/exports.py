@@ -93,6 +93,6 @@ def document_columns(
     columns["words"] = corpus.totals
     for k, name in enumerate(names):
         columns[f"topic {name}"] = shares.mean[:, k]
-        columns[f"topic {k} lower"] = shares.lower[:, k]
-        columns[f"topic {k} upper"] = shares.upper[:, k]
+        columns[f"topic {k + 1} lower"] = shares.lower[:, k]
+        columns[f"topic {k + 1} upper"] = shares.upper[:, k]
     return columns

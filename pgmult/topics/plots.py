@@ -34,7 +34,7 @@ def top_word_bars(
     words : lists of TopWord
         As from `pgmult.topics.summaries.words.top_words`.
     titles : sequence of str, optional
-        One a topic; ``topic 0`` and so on by default.
+        One a topic; ``topic 1`` and so on by default.
     num_columns : int
     """
     num_columns = min(num_columns, len(words))
@@ -54,7 +54,7 @@ def top_word_bars(
         axes.set_xlim(0.0, 1.03 * right)
         axes.tick_params(axis="x", labelsize=6)
         axes.tick_params(axis="y", length=0)
-        axes.set_title(titles[k] if titles is not None else f"topic {k}", fontsize=8)
+        axes.set_title(titles[k] if titles is not None else f"topic {k + 1}", fontsize=8)
         clean(axes)
     for axes in panels[len(words) :]:
         axes.set_visible(False)

@@ -1,9 +1,9 @@
 """The report on a run of topics, for a terminal and for a page.
 
-The topics are those of the chain with the best log likelihood. Each is listed with its number in
-that chain's draws (the number that every function and command uses), named by three words that tell
-it from the others, and compared with its counterparts in the other chains. The largest topic comes
-first.
+The topics are those of the chain with the best log likelihood. Each is listed with its number (the
+number that every function and command uses; in arrays of draws topic 1 is at place 0), named by
+three words that distinguish it from the others, and compared with its counterparts in the other
+chains. The largest topic comes first.
 
 Of each column that prevalence depends on the first view is shown: labels are compared with the
 first of them, numbers make curves, by the groups of the first column of few labels. All else is a
@@ -102,16 +102,15 @@ class TopicReport(Report):
     ----------
     title, verdict, sections, facts, style
         As in `pgmult.core.reports.Report`.
-    topics : mapping from a topic's number in the draws to the report on it alone
+    topics : mapping from a topic's number to the report on it alone
         The largest first.
     """
 
     topics: Mapping[int, Report]
 
     def topic(self, topic: int) -> Report:
-        """The report on one topic, by its number in the draws."""
-        last = len(self.topics) - 1
-        return self.topics[as_positive_int(topic, "topic", minimum=0, maximum=last)]
+        """The report on one topic, by its number."""
+        return self.topics[as_positive_int(topic, "topic", maximum=len(self.topics))]
 
 
 @one_blas_thread()  # products here are small: threads of a BLAS wait for each other, busily
@@ -207,7 +206,7 @@ def report(
     if topics.documents is not None:
         sections.append(_documents(topics.documents))
     sections.append(_diagnostics(run))
-    about = {k: topics.of_topic(place) for place, k in enumerate(topics.order.tolist())}
+    about = {k: topics.of_topic(place) for place, k in enumerate(topics.numbers.tolist())}
     made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
     made.save(page)
     return made
@@ -218,11 +217,11 @@ def report(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TopicTable:
-    """Summaries of all topics, the largest first; `order` has their numbers in the draws."""
+    """Summaries of all topics, the largest first, which their numbers name."""
 
     chain: int
     num_chains: int
-    order: IntArray
+    numbers: IntArray
     names: list[str]
     by: str
     words: list[list[TopWord]]
@@ -251,21 +250,22 @@ class _TopicTable:
         draws = np.stack(list(placed_draws(run, "topic_shares", chains, _SHARE_DRAWS)))
         shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
         order = np.argsort(-shares[0], kind="stable")
+        numbers = order + 1
         scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
         words = {name: [topics[k] for k in order] for name, topics in best.items()}
         if num_documents and ("theta" in run or "psi" in run):
-            documents = quotes(run, order.tolist(), num_documents, chain=chain)
+            documents = quotes(run, numbers.tolist(), num_documents, chain=chain)
         if "mu" in run and "Sigma" in run:
             unsorted = topic_correlations(run, random_seed=random_seed)
-            correlations = unsorted.take(order).excess()
+            correlations = unsorted.take(numbers).excess()
         probable, names = scores["probability"], topic_names(run, chain)
         most_probable = probable.top(_JUDGED)
         judged = [most_probable[k] for k in order]
         return cls(
-            int(run.coords["chain"][chain]), run.num_chains, order,
+            int(run.coords["chain"][chain]), run.num_chains, numbers,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
-            independent_draws(draws, run.num_chains)[order], stability.take(order),
+            independent_draws(draws, run.num_chains)[order], stability.take(numbers),
             None if reference is None else npmi(judged, reference),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
         )  # fmt: skip
@@ -326,7 +326,7 @@ class _TopicTable:
         """The table of topics."""
         cells = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in self.shares.T]
         columns = [
-            Column("topic", self.order, "no."),
+            Column("topic", self.numbers, "no."),
             Column("share", self.shares[0], "share, %", cells),
             Column("share_sd", self.shares[1]),
         ]
@@ -530,7 +530,7 @@ def _of_covariates(
 
     def shares(name: str, by: str | None = None) -> TopicShares:
         made = effects(run, name, by=by, weight=weight, max_draws=_DRAWS, random_seed=random_seed)
-        return made.take(topics.order)
+        return made.take(topics.numbers)
 
     for name, labels in few.items():
         of_column = shares(name)
@@ -559,7 +559,7 @@ def _of_covariates(
         sections.append(Section("What goes with random terms", table=table))
     if data.content is not None and "group_topics" in run:
         groups = content(run)
-        sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.order)))
+        sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.numbers)))
     if (
         has_shares
         and MERGED not in run.attrs
@@ -630,7 +630,7 @@ def _plain_averages(
 
 
 def _beside(line: Line, plain: tuple[FloatArray, FloatArray], topic: int, tail: float) -> Line:
-    """A curve with the averages of the documents beside it, in percent."""
+    """A curve with the averages of the documents beside it, in percent; topics from 0."""
     places, draws = plain
     of_topic = 100.0 * draws[..., topic]
     low, high = quantile(of_topic, [tail, 1.0 - tail], axis=0)
@@ -660,7 +660,7 @@ def _curves(
             cut = [_inside(line, observed[line.colour]) for line in lines.lines]
             if plain:
                 tail = 0.5 * (1.0 - shares.probability)
-                cut = [_beside(line, plain[line.colour], topic, tail) for line in cut]
+                cut = [_beside(line, plain[line.colour], topic - 1, tail) for line in cut]
             return replace(lines, lines=cut)
         return lines
 

@@ -27,11 +27,11 @@ from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import (
     FEW_DRAWS,
     as_draws,
-    as_topic_numbers,
     each_draw,
     independent_draws,
     mean_of,
     names_along,
+    topic_places,
 )
 from pgmult.topics.summaries.effects import structured_data, topic_names, with_draws_column
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
@@ -230,7 +230,7 @@ class Content(Answer):
         if pair[0] == pair[1]:
             raise ValueError(f"second must be another group than first, got {second!r} for both")
         count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
-        numbers = as_topic_numbers(topics, len(self.names))
+        numbers = topic_places(topics, len(self.names))
         probability = as_probability(probability, "probability")
         gaps = self.mean[pair[0]] - self.mean[pair[1]]
         order = np.argsort(-gaps[numbers], axis=1, kind="stable")
@@ -289,7 +289,7 @@ class Content(Answer):
             " hardly anything."
         )
         columns = [
-            Column("topic", topics),
+            Column("topic", topics + 1),
             Column("words", words),
             Column("group", [self.groups[g] for g in groups], "group"),
             Column("", words, "topic"),

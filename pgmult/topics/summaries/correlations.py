@@ -28,10 +28,10 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
     as_draws,
-    as_topic_numbers,
     of_chain,
     share_of_draws,
     spread,
+    topic_places,
 )
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
@@ -58,8 +58,8 @@ class TopicCorrelations(Estimand):
     scope: str
 
     def take(self, topics: IntArray) -> "TopicCorrelations":
-        """The same of some topics, in another order."""
-        numbers = as_topic_numbers(topics, len(self.independent))
+        """The same of some topics, given by their numbers, in this order."""
+        numbers = topic_places(topics, len(self.independent))
         block = np.ix_(numbers, numbers)
         labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}
         return replace(

@@ -26,7 +26,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
-from pgmult.topics.draws import as_draws, mean_of, names_along, quantile
+from pgmult.topics.draws import as_draws, mean_of, names_along, quantile, topic_places
 from pgmult.topics.summaries.effects import (
     TopicShares,
     columns_of,
@@ -77,7 +77,7 @@ class DocumentTopics(Answer):
     def figure(self) -> Any:
         """Draw the shares in the first twenty documents."""
         few = self.documents[:_DRAWN]
-        labels: dict[str, Any] = {"document": few, "topic": list(range(self.mean.shape[1]))}
+        labels: dict[str, Any] = {"document": few, "topic": list(range(1, self.mean.shape[1] + 1))}
         return Estimand(
             self.draws[:, : len(few)], ("document", "topic"), labels,
             caption=self.table().caption, probability=self.probability,
@@ -89,7 +89,7 @@ class DocumentTopics(Answer):
         title = f"Shares of topics, {100 * self.probability:g} % intervals {self.scope}."
         columns = [
             Column("document", np.repeat(self.documents, topics), "document"),
-            Column("topic", np.tile(np.arange(topics), documents), "topic"),
+            Column("topic", np.tile(np.arange(1, topics + 1), documents), "topic"),
             *(
                 Column(name, getattr(self, name).ravel(), name, number(4))
                 for name in ("mean", "sd", "lower", "upper")
@@ -253,7 +253,7 @@ def shares(
     names = topic_names(run, chain)
     return TopicShares(
         draws, (by, "topic"),
-        {by: values.tolist(), "topic": {"topic": range(len(names)), "words": names}},
+        {by: values.tolist(), "topic": {"topic": range(1, len(names) + 1), "words": names}},
         caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
         probability=as_probability(probability, "probability"), num_chains=len(chains),
     )  # fmt: skip
@@ -407,13 +407,8 @@ def quotes(
     chosen, place = np.unique(best, return_inverse=True)
     shares = document_topics(run, chosen, chain=chain, max_draws=max_draws, probability=probability)
     count = len(best)
-    if topic is None:
-        topic = range(count)
     asked = [topic] if isinstance(topic, int | np.integer) else topic
-    topics = [
-        as_positive_int(k, "topic", minimum=0, maximum=count - 1)
-        for k in as_list(asked, "topic", "numbers of topics")
-    ]
+    topics = topic_places(range(1, count + 1) if asked is None else asked, count, "topic")
     corpus = _corpus(run)
     table = None if corpus is None else corpus.table
     texts = None if table is None or table.text is None else table.texts
@@ -436,10 +431,9 @@ def quotes(
     if texts is None:
         note = "The run holds no texts, so documents are named only."
     names, places = topic_names(run, chain), place.reshape(best.shape)[topics]
-    draws = shares.draws[:, places, np.asarray(topics, dtype=np.int64)[:, None]].reshape(
-        len(shares.draws), -1
-    )
-    return Quotes(topics, [names[k] for k in topics], quoted, probability, note, draws)
+    draws = shares.draws[:, places, topics[:, None]].reshape(len(shares.draws), -1)
+    numbers = (topics + 1).tolist()
+    return Quotes(numbers, [names[k] for k in topics], quoted, probability, note, draws)
 
 
 def _corpus(run: Posterior) -> Corpus | None:

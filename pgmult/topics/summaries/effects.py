@@ -56,7 +56,6 @@ from pgmult.topics.data.corpus import Corpus, StructuredCorpus
 from pgmult.topics.draws import (
     FEW_DRAWS,
     as_draws,
-    as_topic_numbers,
     data_of_run,
     independent_draws,
     names_along,
@@ -66,6 +65,7 @@ from pgmult.topics.draws import (
     share_of_draws,
     spread,
     telling,
+    topic_places,
     united,
 )
 from pgmult.topics.summaries.matching import (
@@ -314,8 +314,8 @@ class TopicShares(Estimand):
         return list(self.columns_of("topic")["words"])
 
     def take(self, topics: Sequence[int] | IntArray) -> Self:
-        """The same of some topics, in another order."""
-        rows = as_topic_numbers(topics, len(self.names))
+        """The same of some topics, given by their numbers, in this order."""
+        rows = topic_places(topics, len(self.names))
         words = [self.names[k] for k in rows]
         numbers = [self.columns_of("topic")["topic"][k] for k in rows]
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
@@ -487,7 +487,7 @@ def effects(
             )
             expected.append(one.place(united(run, shares)))
     names_of_topics = topic_names(run, chain)
-    numbers = range(len(names_of_topics))
+    numbers = range(1, len(names_of_topics) + 1)
     labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
@@ -583,9 +583,9 @@ def topic_names(run: Posterior, chain: int | None) -> list[str]:
         count = len(run.coords["topic"]) if "topic" in run.coords else None
         if count is None:
             count = run.model.num_topics
-        return [f"topic {k}" for k in range(count)]
+        return [f"topic {k}" for k in range(1, count + 1)]
     means = mean_topics(run, best_chain(run) if chain is None else chain, max_draws=100)
     words, best = names_along(run, "word", means.shape[-1]), telling(means, _NAME_WORDS)
     prefixes = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
     word_lists = [" ".join(words[j] for j in row) for row in best]
-    return [f"{k} {''.join(prefixes[k : k + 1])}{of}" for k, of in enumerate(word_lists)]
+    return [f"{k + 1} {''.join(prefixes[k : k + 1])}{of}" for k, of in enumerate(word_lists)]

@@ -166,11 +166,11 @@ class RunMatches(Answer):
     Attributes
     ----------
     pairs : int array, ``(num_pairs, 2)``
-        Topics of the first and the second run, the closest pair first.
+        Places of topics, from 0, in the first and the second run, the closest pair first.
     distance : array, ``(num_pairs,)``
         Total variation distance of each pair's posterior mean topics.
     only_first, only_second : int arrays
-        Topics of each run that have no partner.
+        Places of topics of each run that have no partner.
     words : pair of lists of lists of str
         The most probable words of each topic of either run.
     draws : array, ``(num_draws, num_pairs)``
@@ -188,7 +188,8 @@ class RunMatches(Answer):
         """Draw the distances of single draws of each pair."""
         names = [" ".join(self.words[0][i][:3]) for i, _ in self.pairs.tolist()]
         caption = "Total variation distance of single draws of topics that match, 90 % intervals."
-        labels = {"topic": [f"{i} {name}" for i, name in zip(self.pairs[:, 0], names, strict=True)]}
+        numbers = self.pairs[:, 0] + 1
+        labels = {"topic": [f"{i} {name}" for i, name in zip(numbers, names, strict=True)]}
         return Estimand(self.draws, ("topic",), labels, caption=caption).figure()
 
     def table(self) -> Table:
@@ -202,8 +203,9 @@ class RunMatches(Answer):
         for run, name in enumerate(("first", "second")):
             topics = [row[1 + run] for row in rows]
             words = ["" if k is None else " ".join(self.words[run][k]) for k in topics]
-            cells = ["" if k is None else str(k) for k in topics]
-            columns += [Column(name, topics, name, cells), Column(f"{name}_words", words, "words")]
+            numbers = [None if k is None else k + 1 for k in topics]
+            cells = ["" if k is None else str(k) for k in numbers]
+            columns += [Column(name, numbers, name, cells), Column(f"{name}_words", words, "words")]
         headline = (
             f"{len(self.pairs)} topics found in both runs, {len(self.only_first)} of the first run"
             f" alone and {len(self.only_second)} of the second. Distance: total variation, 0 the"

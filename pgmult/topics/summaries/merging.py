@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_list, as_mapping
+from pgmult.core.arguments import as_mapping
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import MERGED, as_draws
+from pgmult.topics.draws import MERGED, as_draws, topic_places
 from pgmult.topics.summaries.matching import match_topics
 
 _SUMMED = ("topic_shares", "theta", "group_tokens")  # over the topics, which are the last axis
@@ -53,10 +52,7 @@ def merge(run: Posterior, groups: Mapping[str, Sequence[int]]) -> Posterior:
     named = {}
     for name, group in as_mapping(groups, "groups").items():
         topics = [group] if isinstance(group, int | np.integer) else group
-        named[str(name)] = [
-            as_positive_int(k, f"groups[{name!r}]", minimum=0, maximum=size - 1)
-            for k in as_list(topics, f"groups[{name!r}]", "numbers of topics")
-        ]
+        named[str(name)] = topic_places(topics, size, f"groups[{name!r}]").tolist()
     listed = [k for group in named.values() for k in group]
     if not listed or not all(named.values()) or len(set(listed)) < len(listed):
         raise ValueError(f"groups must name topics, each once, got {dict(groups)!r}")

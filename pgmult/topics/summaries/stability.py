@@ -40,10 +40,10 @@ from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import (
-    as_topic_numbers,
     each_draw,
     most_probable,
     names_along,
+    topic_places,
 )
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
@@ -134,8 +134,8 @@ class TopicStability(Answer):
         )
 
     def take(self, topics: IntArray) -> "TopicStability":
-        """The same of some topics, in another order."""
-        old, topics = self.matches, as_topic_numbers(topics, len(self.names))
+        """The same of some topics, given by their numbers, in this order."""
+        old, topics = self.matches, topic_places(topics, len(self.names))
         matches = LabelMatches(
             old.reference, old.order[:, topics], old.distance[:, topics], old.limit
         )
@@ -147,7 +147,7 @@ class TopicStability(Answer):
         """One row per topic, the largest first."""
         size = len(self.names)
         order = np.arange(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
-        columns = [Column("topic", order, "topic")]
+        columns = [Column("topic", order + 1, "topic")]
         if self.shares is not None:
             cells = [f"{percent(x)} %" for x in self.shares[order]]
             columns.append(Column("share", self.shares[order], "share", cells))
@@ -174,7 +174,7 @@ class TopicStability(Answer):
             Of the topics; their numbers and most probable words if left out.
         """
         if names is None:
-            names = [f"{k} {words}" for k, words in enumerate(self.names)]
+            names = [f"{k} {words}" for k, words in enumerate(self.names, 1)]
         order = np.argsort(self.mean_distance, kind="stable")
         others = _others(self.matches)[:, order]
         again, limit = self.found_again[order], self.matches.limit

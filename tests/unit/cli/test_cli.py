@@ -295,7 +295,7 @@ class TestShow:
             i for i, line in enumerate(lines) if "exclusivity  words by probability" in line
         )
         rows = [line.split() for line in lines[head + 1 : head + 4]]
-        assert [row[0].strip("()") for row in rows] == ["0", "1", "2"]
+        assert [row[0].strip("()") for row in rows] == ["1", "2", "3"]
         assert all(len(row[-2:]) == 2 and set(row[-2:]) <= set("abcdefgh") for row in rows)
 
     def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
@@ -320,7 +320,7 @@ class TestShow:
         out = tmp_path / "run"
         fit(capsys, corpus, out, *SMALL)
         for arguments, message in {
-            ("--topic", 3): "--topic must be from 0 to 2, got 3",
+            ("--topic", 4): "--topic must be from 1 to 3, got 4",
             (
                 "--documents",
                 2,

@@ -167,7 +167,7 @@ class TestKeywords:
             found.mean[0], [posterior["keyword_shares"][..., 0].mean(),
                             posterior["topic_shares"][..., 0].mean()],
         )  # fmt: skip
-        assert posterior.report().topic(0).title.startswith("Topic 0 water: ")
+        assert posterior.report().topic(1).title.startswith("Topic 1 water: ")
 
     @pytest.mark.parametrize("text", ["ship sail", "sea:", ": ship", "sea: ship\nsea: sail"])
     def test_files_that_name_no_topics(self, capsys, folder, tmp_path, text):
@@ -191,7 +191,7 @@ class TestQuestions:
         )  # fmt: skip
         assert figure.read_bytes().startswith(b"<?xml")
         firsts = [line.strip("( ").split()[:1] for line in output.splitlines()]
-        numbers = {first[0] for first in firsts if first in (["0"], ["1"])}
+        numbers = {first[0] for first in firsts if first in (["1"], ["2"])}
         assert numbers == {"1"}
         assert "COLUMN=VALUE" in refused(capsys, "topics", "effects", run, "party", "--at", "year")
         assert "'height'" in refused(capsys, "topics", "effects", run, "height")
@@ -214,7 +214,7 @@ class TestQuestions:
         output = said(capsys, "topics", "content", run)
         assert "Words of each topic that a group uses most" in output
         output = said(
-            capsys, "topics", "content", run, "N", "S", "--topic", 0, "--figure",
+            capsys, "topics", "content", run, "N", "S", "--topic", 1, "--figure",
             tmp_path / "words.png",
         )  # fmt: skip
         assert "that N and S use most differently" in output
@@ -224,7 +224,7 @@ class TestQuestions:
         )
 
     def test_quotes_after_loading(self, capsys, run):
-        output = said(capsys, "topics", "quotes", run, "--topic", 0, "--quotes", 1)
+        output = said(capsys, "topics", "quotes", run, "--topic", 1, "--quotes", 1)
         texts = [row["text"] for row in rows()]
         shown = " ".join(output.split())
         assert sum(text in shown for text in texts) == 1

@@ -54,7 +54,7 @@ def test_words_by_group_are_posterior_quantiles(rng, data):
     found = content(posterior)
     assert found.groups == ["D", "R"]
     np.testing.assert_array_equal(found.tokens, [[400, 30], [300, 900]])
-    words = found.words("R", "D", topic=0, num_words=2)
+    words = found.words("R", "D", topic=1, num_words=2)
     phi = posterior["group_topics"].copy()
     phi[1] = phi[1][:, :, ::-1]
     phi = phi[:, :, :, 0].reshape(100, 2, 6)  # draws, groups, words
@@ -94,26 +94,26 @@ def test_a_topic_that_groups_word_crosswise_is_not_the_same(rng, data):
 
 def test_few_tokens_are_marked(rng, data):
     found = content(posterior_of(rng, data))
-    thin = found.words("R", "D", topic=1)
+    thin = found.words("R", "D", topic=2)
     assert thin.is_faint
-    assert not found.words("R", "D", topic=0).is_faint
+    assert not found.words("R", "D", topic=1).is_faint
     assert "fewer than 50 say hardly anything" in thin.caption
     assert str(thin.table()).count("(") >= len(thin.words)
     lines = [line for line in str(found).splitlines() if line.startswith("(D)")]
     assert len(lines) == 1
     colors = {tuple(c.get_edgecolor()[0][:3]) for c in thin.plot().collections}
     assert colors == {(0.6, 0.6, 0.6)}
-    wide = found.words("R", "D", topic=0).table().to_dataframe()
+    wide = found.words("R", "D", topic=1).table().to_dataframe()
     assert {"word", "R", "R_lower", "D_upper", "log2_ratio", "p_first"} <= set(wide.columns)
 
 
 def test_words_that_a_group_hardly_says_are_not_its_own(rng, data):
     scarce = posterior_of(rng, data, tokens=((4, 30), (300, 900)))
-    words = content(scarce).words("R", "D", topic=0, num_words=3)
+    words = content(scarce).words("R", "D", topic=1, num_words=3)
     of_d = [j for j, p in zip(words.words, words.log_ratio.p_above(), strict=True) if p < 0.5]
     assert all(BASE[0, WORDS.index(word)] * 4 >= 0.9 for word in of_d)
     silent = posterior_of(rng, data, tokens=((0, 0), (0, 0)))
-    nothing = content(silent).words("R", "D", topic=0)
+    nothing = content(silent).words("R", "D", topic=1)
     assert nothing.words == []
     assert "forest" in nothing.figure().svg()
     nothing.plot()
@@ -122,9 +122,9 @@ def test_words_that_a_group_hardly_says_are_not_its_own(rng, data):
 def test_groups_and_content_that_are_not_there(rng, data):
     found = content(posterior_of(rng, data))
     with pytest.raises(ValueError, match="first must be one of D, R, got 'X'"):
-        found.words("X", "D", topic=0)
+        found.words("X", "D", topic=1)
     with pytest.raises(ValueError, match="second must be another group than first"):
-        found.words("D", "D", topic=0)
+        found.words("D", "D", topic=1)
     plain = with_covariates(data, {"party": list("DRDRDRDR")})
     with pytest.raises(ValueError, match="run must be of data with content covariates"):
         content(run_of(StructuralTopics(2), plain, x=np.zeros((1, 1))))
@@ -139,24 +139,24 @@ def test_quotes_are_the_texts_of_the_largest_shares(rng, data):
     posterior = posterior_of(rng, data)
     theta = posterior["theta"][0, 0, :, 1]
     best = np.argsort(-theta)[:2]
-    found = quotes(posterior, 1, 2)
+    found = quotes(posterior, 2, 2)
     (pair,) = found.quotes
     assert [quote.document for quote in pair] == [f"speech {d}" for d in best]
     np.testing.assert_allclose([quote.mean for quote in pair], theta[best])
-    assert "1 iraq" in str(found) or "1 war" in str(found)
-    every = {q.document: q.text for q in quotes(posterior, 1, 8).quotes[0]}
+    assert "2 iraq" in str(found) or "2 war" in str(found)
+    every = {q.document: q.text for q in quotes(posterior, 2, 8).quotes[0]}
     assert all(every[f"speech {d}"] == f"text of {d}" for d in range(7))
     assert every["speech 7"].endswith(" ...")
     assert len(every["speech 7"]) <= 400
 
 
 def test_without_texts_documents_are_named_and_it_is_said(rng, data):
-    named = quotes(posterior_of(rng, data), [0])
+    named = quotes(posterior_of(rng, data), [1])
     assert "holds no texts" in str(named)
     assert named.quotes[0][0].text is None
     texts = {"text": [f"body {d}" for d in range(8)]}
     read = replace(data, table=DocumentTable.of(texts, text="text"))
-    found = quotes(posterior_of(rng, read), 0)
+    found = quotes(posterior_of(rng, read), 1)
     assert found.note == ""
     for quote in found.quotes[0]:
         assert quote.text == f"body {quote.document.split()[-1]}"
@@ -169,6 +169,6 @@ def test_documents_without_names_are_called_by_their_row_and_columns(rng, data):
     read = replace(data, names=None, table=DocumentTable.of(table, text="text"))
     posterior = posterior_of(rng, read)
     best = int(np.argmax(posterior["theta"][0, 0, :, 1]))
-    (quote,) = quotes(posterior, 1, 1).quotes[0]
+    (quote,) = quotes(posterior, 2, 1).quotes[0]
     assert quote.document == f"row {best + 1}: {1990 + best}"
     assert quote.text == f"body {best}"

@@ -88,7 +88,7 @@ def results(posterior):
     yield effects(posterior, year, by=party, num_simulated=4)
     yield found.difference(party, *labels)
     yield content(posterior)
-    yield content(posterior).words(*content(posterior).groups, topic=0)
+    yield content(posterior).words(*content(posterior).groups, topic=1)
     yield quotes(posterior)
     yield document_topics(posterior)
     yield topic_stability(posterior)

@@ -37,16 +37,16 @@ def run():
 
 @pytest.fixture(scope="module")
 def merged(run):
-    return run.merge({"both": [1, 3]})
+    return run.merge({"both": [2, 4]})
 
 
 def both(values):
-    """What a merged run should say, of what the run says of topics 0 to 3."""
+    """What a merged run should say, from what the run says of its four topics."""
     return np.stack([values[..., 1] + values[..., 3], values[..., 0], values[..., 2]], axis=-1)
 
 
 def test_shares_and_effects_of_merged_topics_are_sums(run, merged):
-    assert merged.shares("party").names[0].startswith("0 both: ")
+    assert merged.shares("party").names[0].startswith("1 both: ")
     np.testing.assert_allclose(
         merged.shares("party").draws, both(run.shares("party").draws), rtol=1e-12
     )
@@ -82,11 +82,20 @@ def test_what_needs_the_topics_of_the_model_refuses_merged_ones(run, merged):
         with pytest.raises(ValueError, match="must be of the model's topics"):
             getattr(merged, word)(*arguments)
     with pytest.raises(ValueError, match="unmerged"):
-        merged.merge({"all": [0, 1]})
+        merged.merge({"all": [1, 2]})
 
 
 @pytest.mark.parametrize(
-    "groups", [{}, {"a": []}, {"a": [0, 0]}, {"a": [0], "b": [0]}, {"a": [4]}, {"a": range(4)}]
+    "groups",
+    [
+        {},
+        {"a": []},
+        {"a": [1, 1]},
+        {"a": [1], "b": [1]},
+        {"a": [0]},
+        {"a": [5]},
+        {"a": range(1, 5)},
+    ],
 )
 def test_groups_that_name_no_topics_are_refused(run, groups):
     with pytest.raises(ValueError, match="groups"):

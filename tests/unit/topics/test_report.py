@@ -83,7 +83,7 @@ def names_of(posterior):
     chain, order = best_of(posterior)
     scores = word_scores(posterior, chain=chain)
     words = telling(scores.mean, 3)
-    return [f"{t} " + " ".join(scores.names[j] for j in words[t]) for t in order]
+    return [f"{t + 1} " + " ".join(scores.names[j] for j in words[t]) for t in order]
 
 
 def topics_of(report):
@@ -117,11 +117,11 @@ def test_text_says_everything(summary):
     assert "2 x 100 draws after 7 sweeps of tuning, 2 s of sampling, seed 3" in text
 
 
-def test_topics_stand_by_size_with_the_numbers_of_the_draws_and_are_named_alike_everywhere(summary):
+def test_topics_stand_by_size_with_their_numbers_from_1_and_are_named_alike_everywhere(summary):
     order, names = best_of(draws_of())[1], names_of(draws_of())
     assert order.tolist() != sorted(order), "else this tells nothing"
     shown = topics_of(summary)
-    assert shown["topic"].tolist() == list(summary.topics) == order.tolist()
+    assert shown["topic"].tolist() == list(summary.topics) == (order + 1).tolist()
     assert (np.diff(shown["share"]) <= 0).all()
     text, page = summary.text(), " ".join(parsed(summary.html()).text)
     shown = r"^[+-]\d\.\d\d \[[+-]\d\.\d\d, [+-]\d\.\d\d\]  (\S.*?\S)  +(\S.*?) +\d+$"
@@ -152,16 +152,16 @@ def test_topics_are_judged(summary):
 def test_one_topic_is_told_with_its_documents_and_correlations(summary):
     posterior = draws_of()
     chain, order = best_of(posterior)
-    number = int(order[2])
-    text = summary.topic(number).text()
+    place = int(order[2])
+    text = summary.topic(place + 1).text()
     assert "exclusivity" in text.splitlines()[0]
     assert "2 of 2 chains, found again with probability 0.99" in text.splitlines()[0]
-    for word in top_words(posterior, 8, chain=chain)[number]:
+    for word in top_words(posterior, 8, chain=chain)[place]:
         assert re.search(rf"^0\.\d+ ± 0\.\d+ +{re.escape(word.word)}$", text, re.M)
-    for document in quotes(posterior, number, 3, chain=chain).quotes[0]:
+    for document in quotes(posterior, place + 1, 3, chain=chain).quotes[0]:
         assert f"{document.document} {document.mean:.2f}".replace(" 0.", " .") in text
     others = [int(n) for n in re.findall(r"\]  +(\d) w", text)]
-    assert sorted(others) == sorted(np.delete(order, 2)), "each pair with it once"
+    assert sorted(others) == sorted(np.delete(order + 1, 2)), "each pair with it once"
 
 
 def test_page_is_whole(summary):
@@ -228,7 +228,7 @@ def test_shares_of_few_effective_draws_are_marked_and_not_quoted():
     shown = report.sections[0].table
     pairs = zip(shown.columns["topic"], shown.columns["independent_draws"], strict=True)
     rough = {k for k, n in pairs if n < 50}
-    assert rough == set(order[:2].tolist())
+    assert rough == set((order[:2] + 1).tolist())
     assert list(shown.faint) == [k in rough for k in shown.columns["topic"]]
     assert "topics whose shares are reliable" in report.verdict[0]
     assert not any(f'"{k} ' in report.verdict[0] for k in rough)
@@ -248,7 +248,7 @@ def test_topics_that_another_chain_would_hardly_find_are_not_said_to_go_together
     first = next(name for name in names_of(posterior) if f'"{name}" with' in told)
     unique = np.full(12, 1e-6)
     unique[np.argmin(posterior["topics"][chain].mean(axis=(0, 1)))] = 1.0
-    posterior["topics"][1 - chain, :, int(first.split()[0])] = unique / unique.sum()
+    posterior["topics"][1 - chain, :, int(first.split()[0]) - 1] = unique / unique.sum()
     again = [s for s in topic_report(posterior).verdict if "go together most" in s]
     assert not any(f'"{first}"' in sentence for sentence in again)
 

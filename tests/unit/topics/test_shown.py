@@ -28,7 +28,7 @@ CHOICE = TopicChoice(
 
 def quotes(note=""):
     found = [[Quote("a<b", 0.9, 0.8, 1.0, None if note else "some words")], []]
-    return Quotes([0, 3], ["0 x", "3 y"], found, 0.9, note, np.array([[0.8], [1.0]]))
+    return Quotes([1, 4], ["1 x", "4 y"], found, 0.9, note, np.array([[0.8], [1.0]]))
 
 
 # a result, columns of its data frame, and what stands in a notebook
@@ -40,12 +40,12 @@ RESULTS = {
     ),
     "quotes": (
         quotes(),
-        {"topic": [0], "mean": [0.9], "text": ["some words"]},
+        {"topic": [1], "mean": [0.9], "text": ["some words"]},
         "a&lt;b",
     ),
     "documents": (
         SHARES,
-        {"document": list("ddee"), "topic": [0, 1, 0, 1], "mean": MEAN.ravel().tolist()},
+        {"document": list("ddee"), "topic": [1, 2, 1, 2], "mean": MEAN.ravel().tolist()},
         "90 % intervals one chain",
     ),
     "new documents": (
@@ -62,7 +62,7 @@ RESULTS = {
             ([["a"]] * 5, [["b"]] * 5),
             np.array([[0.04, 0.2], [0.06, 0.3]]),
         ),
-        {"first": [1, 0, 2, 3, 4], "second": [4.0, 2.0]},
+        {"first": [2, 1, 3, 4, 5], "second": [5.0, 3.0]},
         "2 topics found in both runs",
     ),
 }
@@ -87,5 +87,5 @@ def test_quotes_without_texts_say_so():
 def test_what_is_printed():
     assert repr(SHARES) == "DocumentTopics(2 documents, 2 topics; one chain)"
     text = str(RESULTS["two runs"][0])
-    assert ["0.05", "1", "a", "4", "b"] in [line.split() for line in text.splitlines()]
+    assert ["0.05", "2", "a", "5", "b"] in [line.split() for line in text.splitlines()]
     assert "3 of the first run alone" in text

@@ -68,8 +68,8 @@ def test_each_topic_of_the_best_chain_is_looked_for_in_the_others():
     lines = str(found).splitlines()
     assert lines[0].startswith(found.headline)
     head = next(i for i, line in enumerate(lines) if line.startswith("topic"))
-    assert lines[head + 1].split()[:2] == ["3", "40.0"], "the largest first"
-    np.testing.assert_array_equal(found.take(np.array([3, 0])).found_again, again[[3, 0]])
+    assert lines[head + 1].split()[:2] == ["4", "40.0"], "the largest first"
+    np.testing.assert_array_equal(found.take(np.array([4, 1])).found_again, again[[3, 0]])
 
 
 def test_two_chains_say_less_than_many():

@@ -33,7 +33,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     np.testing.assert_allclose(found.columns["mean"], library.mean)
     assert list(found.columns["words"]) == library.names
     (said,) = (sentence for sentence in report.verdict[:3] if sentence.startswith("Party R - D: "))
-    assert library.names[2] in said, "topic 0 of the draws is the smallest"
+    assert library.names[2] in said, "topic 1 is the smallest"
     assert "Party R - D" not in topic_report(speeches(), title="t", covariates=False).text()
     calm = topic_report(speeches(effect=0.0), title="t", num_documents=0)
     assert any("no topic's share differs beyond its 90 % interval" in s for s in calm.verdict[:3])
