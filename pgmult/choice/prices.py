@@ -1,4 +1,4 @@
-"""Which attribute is a price, by its name."""
+"""Recognise the price among attributes by its name."""
 
 import re
 from collections.abc import Iterable

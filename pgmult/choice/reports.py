@@ -166,7 +166,7 @@ def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     """The attribute that moves choices most per standard deviation within occasions, in words."""
     constant = [data.named is not None and name.startswith(f"{data.named}[") for name in data.names]
     weight = np.abs(coefficients.mean[:, 0]) * data.scale
-    j = int(np.argmax(np.where(constant, 0.0 if not all(constant) else weight, weight)))
+    j = int(np.argmax(weight if all(constant) else np.where(constant, 0.0, weight)))
     name, mean = str(data.names[j]), coefficients.draws[:, j, 0]
     less = bool(mean.mean() < 0.0)
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))

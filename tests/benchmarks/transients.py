@@ -1,4 +1,4 @@
-"""After how many sweeps a chain has forgotten where it began, on eight corpora.
+"""Measure after how many sweeps a chain has forgotten where it began, on eight corpora.
 
     python -m tests.benchmarks.transients [--only TEXT] [--sweeps N]
 
@@ -20,7 +20,7 @@ import numpy as np
 from pgmult.core.typing import variable
 from pgmult.datasets.messages import state_of_the_union
 from pgmult.links import LogisticNormal
-from pgmult.sampling.diagnostics import ess_mean
+from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.sampling.labels import MATCH_LIMIT
 from pgmult.topics import (
     CorrelatedTopics,
@@ -70,7 +70,7 @@ def with_psi(model, rng, data, state, psi):
     return replace(state, psi=psi, **model.psi_mean.start(rng, psi, data))
 
 
-def traces(model, data, state, rng, sweeps, order=None):
+def traces(model, data, state, rng, sweeps):
     """Numbers that are printed, sweep by sweep, ``(sweep, number)``, topics in one order."""
     names = [n for n in model.reported_names if n not in model.absent(data)]
     rows, scores = [], []
@@ -96,7 +96,7 @@ def settled_after(one, two):
     sweeps = len(one)
     late = np.stack([one[sweeps // 2 :], two[sweeps // 2 :]])
     sd = late.std(axis=(0, 1))
-    error = np.sqrt(2.0) * sd / np.sqrt(np.maximum(ess_mean(late) / 2.0 / (sweeps // 2), 1e-9))
+    error = 2.0 * np.sqrt(sweeps // 2) * mcse_mean(late)  # of a difference after one sweep
     after, begin, size = np.zeros(one.shape[1]), 0, FIRST
     while begin + size <= sweeps:
         window = slice(begin, begin + size)
@@ -107,7 +107,7 @@ def settled_after(one, two):
 
 
 def matched(first, second):
-    """For each topic of the first chain, that of the second which is nearest, one to one."""
+    """Match each topic of the first chain to the nearest one of the second, one to one."""
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
@@ -172,7 +172,6 @@ def transient(name, make, sweeps, seed):
     began = time.process_time()
     model, data, truth = make()
     rng = np.random.default_rng(seed)
-    one = traces(model, data, model.init(rng, data), rng, sweeps)
     other = np.random.default_rng(seed + 1)
     if truth is None:
         at = model.in_order(leaf(rng, data, model.num_topics, model.start_concentration()), data)
@@ -180,6 +179,7 @@ def transient(name, make, sweeps, seed):
         one = traces(model, data, begun, rng, sweeps)  # from the same allocation
         state = with_psi(model, other, data, begun, at.psi(model.link(data)))
     else:
+        one = traces(model, data, model.init(rng, data), rng, sweeps)
         state = at_truth(model, other, data, *truth)
     two = traces(model, data, state, other, sweeps)
     order, apart = matched(one[2], two[2])
