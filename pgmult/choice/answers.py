@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.choice.people import (
-    attributes_of,
     data_of_run,
     normal_points,
+    numeric_attributes,
     people_draws,
     population,
     thinned,
@@ -392,8 +392,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     of_person, away = data.person_of_row, data.within / data.scale
     weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
     table, total = table_of(data.design), data.totals[data.occasion_of_row]
-    numbers = [name for name, labels in attributes_of(data).items() if not labels]
-    bins = {name: _binned(table[name].astype(np.float64)) for name in numbers}
+    bins = {name: _binned(table[name].astype(np.float64)) for name in numeric_attributes(data)}
     bins = {name: codes for name, codes in bins.items() if codes.max() > 1}
 
     def statistics(taken: FloatArray, probs: FloatArray) -> FloatArray:

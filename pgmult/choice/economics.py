@@ -15,6 +15,7 @@ from pgmult.choice.people import (
     attributes_of,
     data_of_run,
     normal_points,
+    numeric_attributes,
     people_draws,
     population,
     slopes_in,
@@ -343,7 +344,7 @@ def surplus(
     data, seed = data_of_run(run).of_best, as_seed(random_seed)
     later, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
     if per is not None:
-        as_choice(per, "per", [name for name, levels in attributes_of(data).items() if not levels])
+        as_choice(per, "per", numeric_attributes(data))
     values, names = [], list[str]()
     for rows, which in ((data, None), (later, codes)):
         levels, group = rows.labels(by)

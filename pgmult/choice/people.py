@@ -192,11 +192,16 @@ def attributes_of(data: ChoiceRows) -> dict[str, list[str]]:
     }
 
 
+def numeric_attributes(data: ChoiceRows) -> list[str]:
+    """Columns of numbers of the formula that differ within occasions."""
+    return [name for name, labels in attributes_of(data).items() if not labels]
+
+
 def coded_columns(data: ChoiceRows) -> dict[str, int]:
     """Attributes that are the whole numbers 1 to 3, up to 6, and may be codes of labels."""
     table, out, rows = table_of(data.design), {}, np.flatnonzero(~data.is_none)
-    for name, labels in attributes_of(data).items():
-        values = [] if labels else np.unique(table[name][rows]).tolist()
+    for name in numeric_attributes(data):
+        values = np.unique(table[name][rows]).tolist()
         if _FEWEST_CODES <= len(values) <= _MOST_CODES and values == list(
             range(1, len(values) + 1)
         ):

@@ -11,7 +11,12 @@ from scipy.special import ndtr
 from pgmult.choice.answers import check, compare, correlations, predict, tastes
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.economics import elasticities, worth
-from pgmult.choice.people import attributes_of, coded_columns, data_of_run
+from pgmult.choice.people import (
+    attributes_of,
+    coded_columns,
+    data_of_run,
+    numeric_attributes,
+)
 from pgmult.choice.prices import price_among
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
@@ -118,8 +123,7 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
 def _economics(run: Posterior, price: str | None) -> list[Section]:
     """What attributes are worth, and elasticities, in the price if there is one."""
     data, sections = data_of_run(run).of_best, list[Section]()
-    attributes = attributes_of(data)
-    numbers = [name for name, labels in attributes.items() if not labels]
+    numbers = numeric_attributes(data)
     price = price_among(numbers) if price is None else as_choice(price, "price", numbers)
     if price is None:
         how = (
@@ -128,7 +132,7 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
             " shows them here."
         )
         return [Section("Worth and elasticities", how)] if numbers else []
-    if len(attributes) > 1:
+    if len(attributes_of(data)) > 1:
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
         sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
@@ -170,9 +174,8 @@ def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     name, mean = str(data.names[j]), coefficients.draws[:, j, 0]
     less = bool(mean.mean() < 0.0)
     sure = float(np.mean(mean < 0.0 if less else mean > 0.0))
-    numbers = [column for column, labels in attributes_of(data).items() if not labels]
     what = f"more of it makes an alternative {'less' if less else 'more'} likely to be chosen"
-    if name not in numbers:  # a label, a product or a bend
+    if name not in numeric_attributes(data):  # a label, a product or a bend
         what = f"its coefficient is {'negative' if less else 'positive'}"
     sentence = f"Choices depend most on {name}: {what}"
     if j in data.random and data.signs[data.random == j][0] != 0.0:

@@ -206,7 +206,7 @@ def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> s
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.mixed_logit import MixedLogit
-    from pgmult.choice.people import attributes_of, coded_columns
+    from pgmult.choice.people import coded_columns, numeric_attributes
     from pgmult.core.arguments import as_choice
 
     table, left_out, more = read_table(options.table, options), "", {}
@@ -233,8 +233,7 @@ def _job(options: argparse.Namespace) -> Job:
     )  # fmt: skip
     model = MixedLogit()
     if options.price is not None:
-        numbers = [name for name, labels in attributes_of(data).items() if not labels]
-        as_choice(options.price, "--price", numbers)
+        as_choice(options.price, "--price", numeric_attributes(data))
     notes = {
         "title": options.title or f"Choices in {options.table.name}",
         "source": str(options.table), "price": options.price,
