@@ -91,11 +91,12 @@ class DataTable(ExactTable):
         from pgmult.datasets.text import count_words, tokens_of
         from pgmult.topics.data.documents import DocumentTable
 
+        text = None if text is None else as_kind(text, "text", str)
+        names = None if names is None else as_kind(names, "names", str)
         if count is not None or self._has_word_a_row(text, names):
             return self._counted(text, names, count, **text_options)
         texts: Sequence[Text]
-        is_there = isinstance(text, str) and text in self.cells
-        tokens = tokens_of(self[text].tolist()) if is_there else None
+        tokens = tokens_of(self[text].tolist()) if text in self.cells else None
         columns: Mapping[str, Any] = self.columns
         if tokens is not None and text is not None:
             column, texts = text, tokens
@@ -105,7 +106,6 @@ class DataTable(ExactTable):
             texts = ["" if x is None else x for x in self[column].tolist()]
         called = None
         if names is not None:
-            names = as_kind(names, "names", str)
             with under_name("names", of="column"):
                 called = labels_of(self[names], names).tolist()
         try:
@@ -175,7 +175,6 @@ class DataTable(ExactTable):
         """The name of the column of texts, which is asked for and not guessed."""
         place = "" if self.source == "the table" else f"{self.source}: "
         if text is not None:
-            text = as_kind(text, "text", str)
             if text not in self.cells:
                 raise ValueError(
                     f"{place}text must be a column of the table, no column {text!r} among"
