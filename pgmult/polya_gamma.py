@@ -1,6 +1,6 @@
 r"""The Pólya-gamma distribution PG(b, c): draws, mean and variance.
 
-PG(b, c), b >= 0, is the law whose Laplace transform is
+PG(b, c), b >= 0, is the distribution whose Laplace transform is
 
     E exp(-t X) = cosh(c / 2)^b / cosh(sqrt((c^2 / 2 + t) / 2))^b
 

@@ -29,7 +29,7 @@ from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
 
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors
-_REMEMBERED = 4  # laws: of the chains that may run side by side
+_REMEMBERED = 4  # Gaussians, of the chains that may run side by side
 _SMALL = 1e-5  # step of the differences for derivatives of a term's density
 _DRAWS = 40  # for these variances where that is too many
 
@@ -68,7 +68,7 @@ class Conditioned:
         return self.mean + self.factor.colour(noise)
 
 
-class Law(Protocol):
+class Gaussian(Protocol):
     """A Gaussian distribution of weights; columns are independent where weights have two axes."""
 
     @property
@@ -105,13 +105,13 @@ class WeightFamily(Protocol):
     def is_sd(self) -> Any:
         """A mask of the hyperparameters that are coordinates of standard deviations."""
 
-    def variances(self, law: Any, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: Any, rng: np.random.Generator) -> FloatArray:
         """Variances of the predictors, exactly or from draws."""
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
 
-    def at(self, x: FloatArray, absorbed: Any) -> Law:
+    def at(self, x: FloatArray, absorbed: Any) -> Gaussian:
         """The distribution at hyperparameters, given an absorbed potential.
 
         Raises
@@ -165,7 +165,7 @@ class Additive:
         self._other_rows = self.design[:, self._others].tocsr()
         self._other_columns = self._other_rows.T.tocsr()
         self.offset = np.zeros(self.design.shape[0]) + offset
-        self._laws: tuple[tuple[bytes, Any, Conditioned], ...] = ()
+        self._gaussians: tuple[tuple[bytes, Any, Conditioned], ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -237,12 +237,12 @@ class Additive:
     def at(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> Conditioned:
         """The distribution of the weights at hyperparameters; the last few are remembered."""
         key = x.tobytes()
-        for at, source, law in self._laws:
+        for at, source, gaussian in self._gaussians:
             if at == key and source is absorbed:
-                return law
-        law = self._at(x, absorbed)
-        self._laws = ((key, absorbed, law), *self._laws[: _REMEMBERED - 1])
-        return law
+                return gaussian
+        gaussian = self._at(x, absorbed)
+        self._gaussians = ((key, absorbed, gaussian), *self._gaussians[: _REMEMBERED - 1])
+        return gaussian
 
     def _at(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> Conditioned:
         gram, pull = absorbed
@@ -257,11 +257,11 @@ class Additive:
     def slopes(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> FloatArray | None:
         """Derivatives of log prior plus log evidence in hyperparameters; None for a sparse factor.
 
-        By Fisher's identity they are those of E log p(x, w), w from the law at x: second moments of
-        each term's weights suffice. For a standard deviation at 0, mirrored there, it is 0.
+        By Fisher's identity they are those of E log p(x, w), w from the Gaussian at x: second
+        moments of each term's weights suffice. It is 0 for a standard deviation at 0.
         """
-        law = self.at(x, absorbed)
-        moments = self.layout.moments(law.factor, law.mean)
+        gaussian = self.at(x, absorbed)
+        moments = self.layout.moments(gaussian.factor, gaussian.mean)
         if moments is None:
             return None
         out = np.empty(len(x))
@@ -269,13 +269,13 @@ class Additive:
             out[at] = _expected_slopes(term, x[at], its)
         return out
 
-    def variances(self, law: Conditioned, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: Conditioned, rng: np.random.Generator) -> FloatArray:
         """Variances of the predictors: exact where that is affordable, else from draws."""
         rows, size = self.design.shape
         if not self.layout.is_sparse and 1.0 * rows * size**2 < _AFFORDABLE:
-            half = self.layout.halves(law.factor, np.asarray(self._transposed.todense()))
+            half = self.layout.halves(gaussian.factor, np.asarray(self._transposed.todense()))
             return np.asarray(np.einsum("pn,pn->n", half, half))
-        draws = (self.times(law.sample(rng) - law.mean) for _ in range(_DRAWS))
+        draws = (self.times(gaussian.sample(rng) - gaussian.mean) for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
 
 

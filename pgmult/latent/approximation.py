@@ -112,12 +112,12 @@ class Sites(Protocol):
         """J and h to begin with."""
 
     def expected(
-        self, family: Any, law: Any, rng: np.random.Generator
+        self, family: Any, gaussian: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h from slopes and curvatures that are expected under a distribution of weights."""
 
     def matching(
-        self, family: Any, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
+        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h most of the way to those with which predictors have the right moments."""
 
@@ -149,16 +149,18 @@ class ScalarSites:
         return _expected(self.rows, self.start, np.zeros_like(self.start))
 
     def expected(
-        self, family: WeightFamily, law: Any, rng: np.random.Generator
+        self, family: WeightFamily, gaussian: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h from expected slopes and curvatures."""
-        return _expected(self.rows, family.predictor(law.mean), family.variances(law, rng))
+        mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
+        return _expected(self.rows, mean, var)
 
     def matching(
-        self, family: WeightFamily, law: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
+        self, family: WeightFamily, gaussian: Any, J: FloatArray, h: FloatArray,
+        rng: np.random.Generator,
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """J and h most of the way to moments that match."""
-        mean, var = family.predictor(law.mean), family.variances(law, rng)
+        mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
         return _matching(self.rows, J, h, mean, var)
 
 
@@ -186,8 +188,8 @@ def approximate(
     sites = ScalarSites(rows) if sites is None else sites
     x, (J, h) = family.start(), sites.first(family)
     for i in range(sites.rounds):
-        law = family.at(x, family.absorb(J, h))
-        new_J, new_h = sites.expected(family, law, rng)
+        gaussian = family.at(x, family.absorb(J, h))
+        new_J, new_h = sites.expected(family, gaussian, rng)
         step = 1.0 if i < 2 else _STEP
         J, h = J + step * (new_J - J), h + step * (new_h - h)
     guess = Leaning(x, np.eye(len(x)), np.zeros(len(x)))
@@ -196,15 +198,15 @@ def approximate(
             guess = _mode(family, family.absorb(J, h), guess.mean)
             x = guess.mean
         for _ in range(sites.rounds // 2):
-            law = family.at(x, family.absorb(J, h))
-            J, h = sites.matching(family, law, J, h, rng)
+            gaussian = family.at(x, family.absorb(J, h))
+            J, h = sites.matching(family, gaussian, J, h, rng)
     for _ in range(sites.most(family)):
-        before = family.predictor(law.mean)
-        law = family.at(x, family.absorb(J, h))
-        away, base = family.predictor(law.mean) - before, kind(J, h, None, guess, 0.0)
+        before = family.predictor(gaussian.mean)
+        gaussian = family.at(x, family.absorb(J, h))
+        away, base = family.predictor(gaussian.mean) - before, kind(J, h, None, guess, 0.0)
         if np.sum(away * (base.slope(before) - base.slope(before + away))) < _STILL:
             break
-        J, h = sites.matching(family, law, J, h, rng)
+        J, h = sites.matching(family, gaussian, J, h, rng)
     absorbed = family.absorb(J, h)
     if len(x):
         guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)

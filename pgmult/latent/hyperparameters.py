@@ -14,7 +14,7 @@ mixture of Gaussians::
 All coordinates move at once, mostly in one or two tries. Any mean and root leave f invariant,
 as long as they do not depend on x; worse ones make more tries and shorter moves.
 
-`Leaning` is a Student t that may be skewed, as laws of standard deviations and length scales are:
+`Leaning` is a Student t that may be skewed, as priors of standard deviations and length scales are:
 four in five of its draws are accepted where a plain Student t's are one in two. `lean` finds the
 one with a density's moments.
 """
@@ -165,11 +165,11 @@ def lean(
     num_points : int
     """
     size = len(mean)
-    law = Leaning(mean, root, np.zeros(size))
+    proposal = Leaning(mean, root, np.zeros(size))
     count = _LEAN_ROUNDS * num_points * (min(size, _LEAN_MOST) + 1)
     for e in np.split(_student_points(count, size), _LEAN_ROUNDS):
-        points = law.at(e)
-        log_weights = np.array([log_density(x) for x in points]) - law.log_density(points)
+        points = proposal.at(e)
+        log_weights = np.array([log_density(x) for x in points]) - proposal.log_density(points)
         if not np.isfinite(log_weights.max()):  # all where x cannot be
             continue
         weights = np.exp(log_weights - log_weights.max())
@@ -179,13 +179,13 @@ def lean(
         centre = weights @ points
         away = points - centre
         cov = share * np.einsum("n,ni,nj->ij", weights, away, away)
-        cov += (1.0 - share) * law.root @ law.root.T
+        cov += (1.0 - share) * proposal.root @ proposal.root.T
         root = np.linalg.cholesky(cov)
         skew = share * (weights @ np.linalg.solve(root, away.T).T ** 3)
         skew = np.clip(skew, -_MOST_SKEWED, _MOST_SKEWED)
         leans = np.interp(skew, _moments(_LEANS)[2], _LEANS)
-        law = Leaning(share * centre + (1.0 - share) * law.mean, root, leans)
-    return Leaning(law.mean, _ROOM * law.root, law.lean)
+        proposal = Leaning(share * centre + (1.0 - share) * proposal.mean, root, leans)
+    return Leaning(proposal.mean, _ROOM * proposal.root, proposal.lean)
 
 
 def _student_points(count: int, size: int) -> FloatArray:

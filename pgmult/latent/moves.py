@@ -22,13 +22,13 @@ far as a swing.
 the weights that it multiplies stretched along, by the likelihood itself (Yu and Meng 2011,
 "To center or not to center": either way is slow where the other is fast).
 
-*Leap*: hyperparameters from the law that they roughly have and weights from the Gaussian given
+*Leap*: hyperparameters from roughly their distribution and weights from the Gaussian given
 them, accepted together.
 
-*Reflect*: a leap that starts from the old point. On an ellipse of that law through the point it
-goes to an angle that is always the same, of cosine -1/3 (Neal 1999). Where nearly all is accepted,
-draws come out negatively correlated: means are worth twice as many independent draws, variances
-four fifths.
+*Reflect*: a leap from the old point. On an ellipse of that distribution through the point
+it goes to an angle that is always the same, of cosine -1/3 (Neal 1999). Where nearly all is
+accepted, draws come out negatively correlated: means are worth twice as many independent draws,
+variances four fifths.
 
 *Carry*: hyperparameters moved by their density given the potential, the weights along with them as
 the same standard normal numbers, accepted by what that does to C. For Gaussians without terms, and
@@ -43,7 +43,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.latent.additive import Additive, Law, WeightFamily
+from pgmult.latent.additive import Additive, Gaussian, WeightFamily
 from pgmult.latent.approximation import Approximation, collapsed
 from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
@@ -73,7 +73,7 @@ class Point(NamedTuple):
     x : array, ``(num_hyperparameters,)``
     w : array, ``(num_weights,)`` or ``(num_weights, num_columns)``
         Columns are independent given x.
-    law : Law
+    gaussian : Gaussian
         Of the weights at x, given the approximation's potential.
     psi : array, ``(num_rows,)`` or ``(num_rows, num_columns)``
         Predictors.
@@ -81,14 +81,14 @@ class Point(NamedTuple):
 
     x: FloatArray
     w: FloatArray
-    law: Law
+    gaussian: Gaussian
     psi: FloatArray
 
     @classmethod
     def of(cls, x: FloatArray, w: FloatArray, target: Target[WeightFamily]) -> "Point":
         """The point with these hyperparameters and weights."""
-        law = target.family.at(x, target.base.absorbed)
-        return cls(x, w, law, target.family.predictor(w))
+        gaussian = target.family.at(x, target.base.absorbed)
+        return cls(x, w, gaussian, target.family.predictor(w))
 
 
 def swing(
@@ -99,24 +99,24 @@ def swing(
     angle: float = 0.5 * math.pi,
 ) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
-    (family, rows, base), law = target, point.law
+    (family, rows, base), gaussian = target, point.gaussian
     step = angle / kicks * rng.uniform(0.8, 1.2)
     cos, sin = math.cos(step), math.sin(step)
-    z, v, psi = point.w - law.mean, law.sample(rng) - law.mean, point.psi
+    z, v, psi = point.w - gaussian.mean, gaussian.sample(rng) - gaussian.mean, point.psi
     gain = -base.correction(rows, psi)
     for i in range(kicks + 1):
         length = step * (0.5 if i in (0, kicks) else 1.0)
         g = family.pull(base.gradient(rows, psi))
-        kicked = law.solve(g)
+        kicked = gaussian.solve(g)
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=0)
         v = v + length * kicked
         if i < kicks:
             z, v = z * cos + v * sin, v * cos - z * sin
-            psi = family.predictor(law.mean + z)
+            psi = family.predictor(gaussian.mean + z)
     gain = gain + base.correction(rows, psi)
     accepted = gain > -rng.exponential(size=np.shape(gain))
     return point._replace(
-        w=np.where(accepted, law.mean + z, point.w), psi=np.where(accepted, psi, point.psi)
+        w=np.where(accepted, gaussian.mean + z, point.w), psi=np.where(accepted, psi, point.psi)
     )
 
 
@@ -130,18 +130,18 @@ def turn(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -
     def correction(columns: FloatArray, active: BoolArray) -> FloatArray:
         return np.reshape(base.correction(rows, family.predictor(in_place(columns))), -1)
 
-    law = point.law
-    parts = (np.atleast_2d(array.T) for array in (point.w, law.sample(rng), law.mean))
+    gaussian = point.gaussian
+    parts = (np.atleast_2d(array.T) for array in (point.w, gaussian.sample(rng), gaussian.mean))
     w = in_place(elliptical_slice(rng, correction, *parts))
     return point._replace(w=w, psi=family.predictor(w))
 
 
 def leap(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """A new point that does not depend on the old one, or the old one."""
-    for _ in range(_TRIES):  # a law cut off where there is no prior is the same up to a constant
+    for _ in range(_TRIES):  # a density cut off at the prior's bounds is the same up to a constant
         x = target.base.guess.sample(rng)
         if np.isfinite(target.family.log_prior(x)):
-            return _weighed(rng, point, x, target, lambda law: law.sample(rng))
+            return _weighed(rng, point, x, target, lambda gaussian: gaussian.sample(rng))
     return point
 
 
@@ -151,10 +151,10 @@ def reflect(rng: np.random.Generator, point: Point, target: Target[Additive]) ->
     if not np.isfinite(target.family.log_prior(x)):
         return point
 
-    def across(law: Law) -> FloatArray:
+    def across(gaussian: Gaussian) -> FloatArray:
         cos, sin = REFLECTED
-        noise = point.law.white(rng, point.w)
-        return law.colour(cos * noise + sin * rng.standard_normal(noise.shape))
+        noise = point.gaussian.white(rng, point.w)
+        return gaussian.colour(cos * noise + sin * rng.standard_normal(noise.shape))
 
     return _weighed(rng, point, x, target, across)
 
@@ -164,20 +164,20 @@ def _weighed(
     point: Point,
     x: FloatArray,
     target: Target[WeightFamily],
-    weights: Callable[[Law], FloatArray],
+    weights: Callable[[Gaussian], FloatArray],
 ) -> Point:
     """A point at x or the old one, by their densities over those of the distribution of leaps."""
     family, rows, base = target
     try:
-        law = family.at(x, base.absorbed)
+        gaussian = family.at(x, base.absorbed)
     except np.linalg.LinAlgError:
         return point
-    w = weights(law)
-    new = Point(x, w, law, family.predictor(w))
+    w = weights(gaussian)
+    new = Point(x, w, gaussian, family.predictor(w))
 
     def log_weight(at: Point) -> float:
         correction = float(np.sum(base.correction(rows, at.psi)))
-        density = family.log_prior(at.x) + at.law.log_evidence + correction
+        density = family.log_prior(at.x) + at.gaussian.log_evidence + correction
         return density - float(base.guess.log_density(at.x))
 
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
@@ -189,9 +189,9 @@ def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) 
     x = sample_hyperparameters(
         rng, lambda x: collapsed(family, base.absorbed, x), point.x, base.guess
     )
-    law = family.at(x, base.absorbed)
-    w = law.colour(point.law.white(rng, point.w))
-    new = Point(x, w, law, family.predictor(w))
+    gaussian = family.at(x, base.absorbed)
+    w = gaussian.colour(point.gaussian.white(rng, point.w))
+    new = Point(x, w, gaussian, family.predictor(w))
     gain = np.sum(base.correction(rows, new.psi) - base.correction(rows, point.psi))
     return new if gain > -rng.exponential() else point
 
@@ -264,7 +264,7 @@ def _given_weights(
             return 0.5 * (term.log_det(new) - _product(term.precision(new), w, w))
 
         return _sliced(rng, term, x, i, density)
-    # a standard deviation multiplied by r does to the weights' law what dividing them by r does
+    # a standard deviation multiplied by r is as the weights divided by r
     precision, scaled = term.precision(x), np.zeros_like(w)
     scaled[term.scaled_by(i)] = w[term.scaled_by(i)]
     count, current = len(w[term.scaled_by(i)]), sd_at(float(x[i]))

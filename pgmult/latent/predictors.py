@@ -32,8 +32,8 @@ _SINGULAR = 1e-12
 _COEFFICIENT = 2.5  # prior sd of coefficients of standardised columns
 WEYL = np.uint64(0x9E3779B97F4A7C15)
 _SD, _CORRELATION, _LENGTH = HalfT(), LKJ(), LogNormal(0.5, 1.0)  # of a process: half the range
-Law = Normal | HalfT | Horseshoe | LKJ | LogNormal
-Priors = Mapping[str, Law | tuple[Law, ...]]
+Distribution = Normal | HalfT | Horseshoe | LKJ | LogNormal
+Priors = Mapping[str, Distribution | tuple[Distribution, ...]]
 
 
 class _Piece(NamedTuple):
@@ -161,9 +161,9 @@ def latent_of(design: Design, priors: Priors | None = None, columns: Any = slice
     columns : mask or slice
         Columns of the design matrix to take.
     """
-    laws = priors or {}
-    pieces = [_coefficients(design, laws, columns)]
-    pieces += [_piece(term, laws_of(term, laws)) for term in design.terms]
+    priors = priors or {}
+    pieces = [_coefficients(design, priors, columns)]
+    pieces += [_piece(term, priors_of(term, priors)) for term in design.terms]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
     matrices = [sparse.csr_array(piece.design) for piece in pieces]
     family = Additive([piece.prior for piece in pieces], sparse.hstack(matrices), offset)
@@ -173,34 +173,34 @@ def latent_of(design: Design, priors: Priors | None = None, columns: Any = slice
 # --------------------------------------------------------------------------- one term
 
 
-def _coefficients(design: Design, laws: Priors, columns: Any) -> _Piece:
+def _coefficients(design: Design, priors: Priors, columns: Any) -> _Piece:
     """The coefficients of the design's columns, whose scale may be learned."""
     names, matrix = design.names[columns].tolist(), design.matrix[:, columns]
-    scales = coefficient_scales(design, laws)
+    scales = coefficient_scales(design, priors)
     scales = scales[columns] if isinstance(scales, np.ndarray) else scales
-    law = laws.get("fixed")
-    if not isinstance(law, HalfT | Horseshoe):
+    shared = priors.get("fixed")
+    if not isinstance(shared, HalfT | Horseshoe):
         return _Piece(Fixed(len(names), scales), matrix, names)
-    learned = np.array([i for i, name in enumerate(names) if name not in ("Intercept", *laws)])
-    is_local = isinstance(law, Horseshoe)
-    dof = law.dof if isinstance(law, HalfT) else 1.0
+    learned = np.array([i for i, name in enumerate(names) if name not in ("Intercept", *priors)])
+    is_local = isinstance(shared, Horseshoe)
+    dof = shared.dof if isinstance(shared, HalfT) else 1.0
     prior = Shrunk(
-        np.zeros(len(names)) + scales, learned.astype(np.int64), law.scale, dof, is_local
+        np.zeros(len(names)) + scales, learned.astype(np.int64), shared.scale, dof, is_local
     )
     local = [f"fixed[{names[i]}]" for i in learned] if is_local else []
     return _Piece(prior, matrix, names, sds=("fixed", *local))
 
 
-def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
+def _piece(term: FormulaTerm, priors: Mapping[type, Any]) -> _Piece:
     """The prior of a term's weights and their design."""
-    sd = laws.get(HalfT, _SD)
+    sd = priors.get(HalfT, _SD)
     prior = {"scale": sd.scale, "dof": sd.dof}
     names = [f"{term.name}[{level}]" for level in term.levels]
     if isinstance(term, SplineTerm):
         one = Scaled(SparseMatrix.of(sparse.eye_array(term.size)), **prior)
         return _Piece(one, term.basis, names, sds=(term.name,))
     if isinstance(term, ProcessTerm):
-        length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
+        length = priors.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
         process = Basis(
             term.frequencies, len(term.expressions), length=length.median / term.unit,
             length_sd=length.sd, **prior,
@@ -226,9 +226,9 @@ def _piece(term: FormulaTerm, laws: Mapping[type, Any]) -> _Piece:
     if term.slopes is None:
         alone = LevelEffects(len(term.known), 1, **prior)
         return _Piece(alone, columns, names, fresh, (term.name,), keys=keys)
-    scales = sd.scale * term.slopes.scale if HalfT in laws else np.full(term.width, sd.scale)
+    scales = sd.scale * term.slopes.scale if HalfT in priors else np.full(term.width, sd.scale)
     wide = LevelEffects(
-        len(term.known), term.width, scales, sd.dof, laws.get(LKJ, _CORRELATION).eta
+        len(term.known), term.width, scales, sd.dof, priors.get(LKJ, _CORRELATION).eta
     )
     sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
     units = term.slopes.unscale(np.eye(term.width))
@@ -282,7 +282,11 @@ def _at_times(term: GroupTerm) -> tuple[Any, Any]:
 # --------------------------------------------------------------------------- priors by name
 
 
-def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
+def _as_tuple(prior: Any) -> tuple[Any, ...]:
+    return prior if isinstance(prior, tuple) else (prior,)
+
+
+def as_priors(priors: Any, name: str) -> dict[str, Distribution | tuple[Distribution, ...]]:
     """Priors by the name of a term or a column.
 
     Raises
@@ -294,18 +298,18 @@ def as_priors(priors: Any, name: str) -> dict[str, Law | tuple[Law, ...]]:
         raise TypeError(
             f"{name} must be a mapping from terms to distributions, got {brief(priors)}"
         )
-    for key, laws in priors.items():
-        every = laws if isinstance(laws, tuple) else (laws,)
-        if not isinstance(key, str) or not all(isinstance(law, Law) for law in every):
+    for key, prior in priors.items():
+        distributions = _as_tuple(prior)
+        if not isinstance(key, str) or not all(isinstance(x, Distribution) for x in distributions):
             raise TypeError(
                 f"{name} must give each term a distribution of pgmult.priors (Normal, HalfT,"
-                f" Horseshoe, LKJ, LogNormal), or a tuple of them, got {brief(laws)} for"
+                f" Horseshoe, LKJ, LogNormal), or a tuple of them, got {brief(prior)} for"
                 f" {brief(key)}"
             )
-        for law in every:
-            if isinstance(law, Normal) and law.mean != 0.0:
+        for one in distributions:
+            if isinstance(one, Normal) and one.mean != 0.0:
                 raise ValueError(
-                    f"{name}: the mean of {key!r} must be 0, got {law.mean} (what is known of an"
+                    f"{name}: the mean of {key!r} must be 0, got {one.mean} (what is known of an"
                     " effect goes into offset(...))"
                 )
     return dict(priors)
@@ -333,24 +337,24 @@ def check_priors(design: Design, priors: Priors, learns_scales: bool = False) ->
         more = (LogNormal,) if term.kind == "process" else (LKJ,) if term.kind == "slopes" else ()
         allowed[term.name] = (HalfT, *more)
     titles = [*fixed, *(term.title for term in design.terms)]
-    for key, laws in priors.items():
+    for key, prior in priors.items():
         names = [key] if key in fixed else terms_named(key)
         places = [allowed.get(name, fixed.get(name)) for name in names]
         if not places or None in places:
             raise ValueError(f"priors has {key!r}, but the model has {', '.join(titles)}")
-        for law in laws if isinstance(laws, tuple) else (laws,):
+        for one in _as_tuple(prior):
             for place in places:
-                if type(law) not in (place or ()):
+                if type(one) not in (place or ()):
                     wanted = " and ".join(kind.__name__ for kind in place or ())
-                    raise ValueError(f"the prior of {key} is a {wanted}, got {law}")
+                    raise ValueError(f"the prior of {key} is a {wanted}, got {one}")
 
 
-def laws_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
+def priors_of(term: FormulaTerm, priors: Priors) -> dict[type, Any]:
     """The priors that were set for a term, by kind of distribution."""
     by_kind: dict[type, Any] = {}
-    for key, laws in priors.items():
+    for key, prior in priors.items():
         if term.name in terms_named(key):
-            by_kind |= {type(law): law for law in (laws if isinstance(laws, tuple) else (laws,))}
+            by_kind |= {type(one): one for one in _as_tuple(prior)}
     return by_kind
 
 
@@ -360,9 +364,9 @@ def coefficient_scales(design: Design, priors: Priors) -> Any:
     said = False
     for key in ("fixed", *design.names.tolist()):
         if isinstance(priors.get(key), Normal | tuple):
-            (law,) = laws if isinstance(laws := priors[key], tuple) else (laws,)
+            (normal,) = _as_tuple(priors[key])
             which = design.names != "Intercept" if key == "fixed" else design.names == key
-            scales[which] = law.sd * design.scale[which]  # type: ignore[union-attr]
+            scales[which] = normal.sd * design.scale[which]
             said = True
     return scales if said else _COEFFICIENT
 
@@ -380,20 +384,20 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
         rows = [row for row in rows if row[0] in ("Intercept", *priors)]
         rows.append(("fixed, a standard deviation of each column", parameter, str(common)))
     for term in design.terms:
-        laws = laws_of(term, priors)
-        sd = laws.get(HalfT, _SD)
+        set_priors = priors_of(term, priors)
+        sd = set_priors.get(HalfT, _SD)
         if isinstance(term, GroupTerm) and term.slopes is not None:
-            units = np.ones(term.width) if HalfT in laws else term.slopes.scale
+            units = np.ones(term.width) if HalfT in set_priors else term.slopes.scale
             for name, unit in zip(term.slopes.names, units, strict=True):
                 if name == "Intercept" and term.slopes.centre.any():
                     name = "Intercept, where columns are average"
                 rows.append((term.title, f"sd of {name}", str(HalfT(sd.dof, sd.scale / unit))))
             if term.width > 1:
-                rows.append((term.title, "correlations", str(laws.get(LKJ, _CORRELATION))))
+                rows.append((term.title, "correlations", str(set_priors.get(LKJ, _CORRELATION))))
             continue
         rows.append((term.title, "sd", str(sd)))
         if isinstance(term, ProcessTerm):
-            length = laws.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
+            length = set_priors.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
             rows.append((term.title, "length scale", str(length)))
         if term.kind == "map":
             rows.append((term.title, "share of neighbours", "Uniform(0, 1)"))

@@ -119,15 +119,15 @@ class Several(Additive):
         """Whether the covariance of the weights is found."""
         return not self.layout.is_sparse and self.num_weights <= _MOST_INVERTED
 
-    def covariances(self, law: Conditioned) -> FloatArray | None:
+    def covariances(self, gaussian: Conditioned) -> FloatArray | None:
         """Covariances of the predictors of each row, ``(num_rows, C, C)``; None where costly."""
         if not self.inverts:
             return None
-        half = self.layout.halves(law.factor, np.eye(self.num_weights))
+        half = self.layout.halves(gaussian.factor, np.eye(self.num_weights))
         return np.asarray(blocks.row_covariances(self._rows, half.T @ half, self.num))
 
     def points(
-        self, law: Conditioned, rng: np.random.Generator
+        self, gaussian: Conditioned, rng: np.random.Generator
     ) -> Iterator[tuple[float, FloatArray]]:
         """Weights and predictors, whose weighted means are means over the distribution.
 
@@ -135,8 +135,8 @@ class Several(Additive):
         where covariances of rows are costly. Where predictors are many it is one point, at which
         exp of each score is what it is on average: they are contrasts of scores.
         """
-        mean, num = self.predictor(law.mean), self.num
-        covariances = self.covariances(law)
+        mean, num = self.predictor(gaussian.mean), self.num
+        covariances = self.covariances(gaussian)
         if num > _MANY:
             if covariances is not None:
                 contrasts = helmert(num + 1)
@@ -146,7 +146,7 @@ class Several(Additive):
             return
         if covariances is None:
             for _ in range(_DRAWS // 2):
-                away = self.times(law.sample(rng) - law.mean)
+                away = self.times(gaussian.sample(rng) - gaussian.mean)
                 yield 1.0 / _DRAWS, mean + away
                 yield 1.0 / _DRAWS, mean - away
             return
@@ -215,21 +215,21 @@ class BlockSites:
         return self._about([(1.0, self.start)], self.start)
 
     def expected(
-        self, family: Several, law: Conditioned, rng: np.random.Generator
+        self, family: Several, gaussian: Conditioned, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Potentials with the expected slopes and curvatures."""
-        return self._about(family.points(law, rng), family.predictor(law.mean))
+        return self._about(family.points(gaussian, rng), family.predictor(gaussian.mean))
 
     def matching(
         self,
         family: Several,
-        law: Conditioned,
+        gaussian: Conditioned,
         J: FloatArray,
         h: FloatArray,
         rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:
         """The same, most of the way from the last ones."""
-        new_J, new_h = self.expected(family, law, rng)
+        new_J, new_h = self.expected(family, gaussian, rng)
         return J + _STEP * (new_J - J), h + _STEP * (new_h - h)
 
     def _about(

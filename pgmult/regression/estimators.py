@@ -206,8 +206,8 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     Notes
     -----
     Standard deviations of groups have half-t priors, so groups that do not differ are pooled.
-    Labels of groups that were not in the fit are predicted with effects drawn from the law of their
-    grouping.
+    Labels of groups that were not in the fit are predicted with effects drawn from the distribution
+    of their grouping.
     """
 
     link: LinkName = "auto"

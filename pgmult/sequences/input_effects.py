@@ -191,7 +191,7 @@ def _long_run_shares(
     model: MixedHMM = run.model
     cells, cell = distinct_rows(design)
     for draw in draws_of(run, model.predictive_variables, max_draws):
-        transition, emission, which = model.laws(model.state_of(draw), cells, data.order)
+        transition, emission, which = model.probs(model.state_of(draw), cells, data.order)
         shares = long_run(transition[which] if len(transition) > 1 else transition)
         shares = np.broadcast_to(shares, (len(which), shares.shape[1]))
         yield mixed(emission, which, shares)[cell]

@@ -346,7 +346,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
 
 def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
     """The share of steps in each state after which it is left: one over the mean visit."""
-    moves, _, which = model.laws_of_steps(model.state_of(draw.values), data)
+    moves, _, which = model.probs_of_steps(model.state_of(draw.values), data)
     leaves: FloatArray = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
     if len(leaves) == 1:
         return np.asarray(leaves[0])
@@ -402,7 +402,7 @@ def _decoded(
         else:
             probs = draw.probs if fitted else model.state_probs(state, data)
         total += probs[:, place] / len(taken)
-        moves, emits, which = model.laws_of_steps(state, data)
+        moves, emits, which = model.probs_of_steps(state, data)
         initial = initial + state.initial[place] / len(taken)
         transition = transition + moves[:, place][:, :, place] / len(taken)
         emission = emission + np.take(emits, place, axis=-2) / len(taken)

@@ -172,7 +172,8 @@ def _named_functions(
 ) -> dict[str, Callable[[Any, Any], ArrayLike]]:
     """Functions of (state, data): all fields and the log likelihood, by default.
 
-    Not fields whose metadata say ``has_law=False``: what a sweep remembers, and the prior leaves 0.
+    Fields whose metadata say ``has_prior=False`` are left out: a sweep remembers them, and the
+    prior leaves them 0.
     """
     if isinstance(statistics, Mapping):
         if not statistics or not all(map(callable, as_mapping(statistics, "statistics").values())):
@@ -180,7 +181,7 @@ def _named_functions(
         return dict(statistics)
     fields = [field.name for field in dataclasses.fields(state)]
     functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
-    names = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_law", True)]
+    names = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_prior", True)]
     default = [*names, "log_likelihood"]
     for name in default if statistics is None else as_strings(statistics, "statistics"):
         if hasattr(state, name):

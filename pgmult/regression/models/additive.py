@@ -200,10 +200,10 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         """Every prior: its term, the parameter and the distribution, in the columns' units."""
         table = prior_rows(data.design, self.priors)
         if data.family == "negative_binomial":
-            table.append(("outcome", "size", str(SizePrior.of(data, self.priors).law)))
+            table.append(("outcome", "size", str(SizePrior.of(data, self.priors).prior)))
         if data.scatters:
-            law = SizePrior.of(data, self.priors).law
-            table.append(("scatter of rows", "1 / sqrt(concentration)", str(law)))
+            prior = SizePrior.of(data, self.priors).prior
+            table.append(("scatter of rows", "1 / sqrt(concentration)", str(prior)))
         return table
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:

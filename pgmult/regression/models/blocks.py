@@ -401,5 +401,5 @@ def solved(data: AdditiveRows, structure: Structure) -> list[Block]:
 
 def _near(block: Block) -> FloatArray:
     """Predictors at the mean of the approximation."""
-    law = block.family.at(block.base.guess.mean, block.base.absorbed)
-    return block.family.predictor(law.mean)
+    gaussian = block.family.at(block.base.guess.mean, block.base.absorbed)
+    return block.family.predictor(gaussian.mean)

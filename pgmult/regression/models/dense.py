@@ -50,7 +50,8 @@ class Likelihood(NamedTuple):
 class Around:
     """A Gaussian near the posterior of the weights: their prior and a potential of the rows.
 
-    It serves `pgmult.latent.moves` as law, family and approximation: weights are their predictors.
+    It serves `pgmult.latent.moves` as Gaussian, family and approximation: weights are their
+    predictors.
 
     Attributes
     ----------
@@ -116,8 +117,8 @@ class Around:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
-        law = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
-        around: Any = law  # weights are their predictors
+        gaussian = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
+        around: Any = gaussian  # weights are their predictors
         point = Point(np.empty(0), w, around, w)
         return swing(rng, point, Target(around, rows, around), kicks).w
 

@@ -51,13 +51,13 @@ class SizePrior(NamedTuple):
 
     Attributes
     ----------
-    law : LogNormal or HalfT
+    prior : LogNormal or HalfT
         Prior of the size, or half-t prior of 1 / sqrt(size).
     least, most : float
         Bounds of the size.
     """
 
-    law: LogNormal | HalfT
+    prior: LogNormal | HalfT
     least: float
     most: float
 
@@ -70,20 +70,20 @@ class SizePrior(NamedTuple):
 
     def sample(self, rng: np.random.Generator) -> float:
         """Draw a log size."""
-        if isinstance(self.law, LogNormal):
-            log_size = math.log(self.law.median) + self.law.sd * rng.standard_normal()
+        if isinstance(self.prior, LogNormal):
+            log_size = math.log(self.prior.median) + self.prior.sd * rng.standard_normal()
         else:
-            log_size = -2.0 * math.log(self.law.scale * abs(rng.standard_t(self.law.dof)))
+            log_size = -2.0 * math.log(self.prior.scale * abs(rng.standard_t(self.prior.dof)))
         return float(np.clip(log_size, math.log(self.least), math.log(self.most)))
 
     def log_density(self, log_size: float) -> float:
         """Log density of a log size, up to a constant; -inf outside the bounds."""
         if not math.log(self.least) < log_size < math.log(self.most):
             return -math.inf
-        if isinstance(self.law, LogNormal):
-            return float(self.law.log_density(np.array(log_size)))
-        square = math.exp(-log_size) / self.law.scale**2
-        return -0.5 * log_size - 0.5 * (self.law.dof + 1.0) * math.log1p(square / self.law.dof)
+        if isinstance(self.prior, LogNormal):
+            return float(self.prior.log_density(np.array(log_size)))
+        square = math.exp(-log_size) / self.prior.scale**2
+        return -0.5 * log_size - 0.5 * (self.prior.dof + 1.0) * math.log1p(square / self.prior.dof)
 
 
 class RegressionSampler:

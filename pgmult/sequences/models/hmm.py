@@ -213,7 +213,7 @@ class MultinomialHMM(Checked):
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
     ) -> Sequences:
         """New states and, given them, new observations."""
-        transition, emission, which = self.laws_of_steps(state, data)
+        transition, emission, which = self.probs_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
         over_rows(
             compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
@@ -275,7 +275,7 @@ class MultinomialHMM(Checked):
     def sample_states(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
     ) -> IntArray:
-        """The hidden states of all steps, ``(num_steps,)``, from their law given the parameters.
+        """The hidden states of all steps, ``(num_steps,)``, drawn given the parameters.
 
         Raises
         ------
@@ -324,7 +324,7 @@ class MultinomialHMM(Checked):
 
     def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.HiddenChains:
         """The sequences and parameters, as compiled functions take them."""
-        return chains_of(data, state.initial, *self.laws_of_steps(state, data))
+        return chains_of(data, state.initial, *self.probs_of_steps(state, data))
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
@@ -346,7 +346,7 @@ class MultinomialHMM(Checked):
         )  # fmt: skip
         return predicted, filtered
 
-    def laws_of_steps(
+    def probs_of_steps(
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
@@ -405,7 +405,7 @@ class MultinomialHMM(Checked):
         If `filtered`, they are given the observations before the step alone.
         """
         state = self.state_of(draw)
-        _, emission, which = self.laws_of_steps(state, data)
+        _, emission, which = self.probs_of_steps(state, data)
         if filtered:
             return mixed(emission, which, self.filtered_state_probs(state, data)[0])
         return mixed(emission, which, self.state_probs(state, data))
@@ -431,7 +431,7 @@ class MultinomialHMM(Checked):
         """
         state = self.state_of(draw)
         new = data.offsets[1:, None] + np.arange(-steps, 0)
-        transition, emission, which = self.laws_of_steps(state, data)
+        transition, emission, which = self.probs_of_steps(state, data)
         smoothed = self.state_probs(state, data)
         probs = mixed(emission, which[new.ravel()], smoothed[new.ravel()])
         hidden = one_of(chances[:, 0, -1], smoothed[new[:, 0] - 1])

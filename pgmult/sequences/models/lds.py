@@ -116,7 +116,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
     overdispersion : "auto" or bool
         Whether psi has white noise at every step; "auto" where steps with observations have twenty
         on average.
-    priors : mapping from term to law, optional
+    priors : mapping from term to distribution, optional
         Of standard deviations of effects of groups and curves, half-t(3) by default: see
         `pgmult.regression.AdditiveRegression`. These effects act on what `inputs` says; those on
         the dynamics are in units of Q.
@@ -312,7 +312,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
             dynamics=coefficients[:driven].T.copy(), initial_mean=initial_mean,
             initial_cov=initial_cov,
         )  # fmt: skip
-        states = self.law(state, data).sample(rng)
+        states = self.states_given(state, data).sample(rng)
         sd = sample_noise_sd(rng, self.noise_scale, n * self.is_noisy(data))
         noise = sd * rng.standard_normal((data.num_steps, len(sd)))
         return replace(state, states=states, noise=noise, noise_sd=sd)
@@ -358,15 +358,15 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
         mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var
 
-    def law(
+    def states_given(
         self, state: LDSState, data: Sequences, potential: DensePotential | None = None
     ) -> LinearDynamics:
-        """The law of the states given all else, times a potential."""
-        u, law = self.driving(data), LinearDynamics(
+        """The distribution of the states given all else, times a potential."""
+        u, states = self.driving(data), LinearDynamics(
             state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
             potential=potential,
         )  # fmt: skip
-        return law if u is None else law.driven(u, state.input_weights)
+        return states if u is None else states.driven(u, state.input_weights)
 
     # ------------------------------------------------------------------ the sampler
 
@@ -468,8 +468,8 @@ def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, 
     """Means and variances, ``(num_symbols - 1,)`` each, of sticks of exchangeable symbols.
 
     If psi_k ~ N(mean_k, var_k), sigma(psi_k) has the mean and variance of Beta(a, (K - k) a), which
-    stick k has under a symmetric Dirichlet(a), a >= 0.1, below which the beta law has its mass at 0
-    and 1: Newton's method, moments by Gauss-Hermite rule.
+    stick k has under a symmetric Dirichlet(a), a >= 0.1 (below it, the mass is at 0 and 1):
+    Newton's method, moments by Gauss-Hermite rule.
     """
     b = concentration * np.arange(num_symbols - 1, 0, -1)
     total = concentration + b

@@ -170,7 +170,7 @@ class MixedHMM(MultinomialHMM):
         What the formula of the data acts on: "transitions", "emissions" or "both"; or, for each of
         these that inputs act on, a formula of some of the data's terms: ``{"transitions": "~ x",
         "emissions": "~ z + (1 | animal)"}`` of data with ``"~ x + z + (1 | animal)"``.
-    priors : mapping from term to law, optional
+    priors : mapping from term to distribution, optional
         As in `pgmult.regression.AdditiveRegression`; coefficients of a column of standard deviation
         1 are N(0, 2.5^2) by default, standard deviations of effects half-t(3).
 
@@ -285,7 +285,7 @@ class MixedHMM(MultinomialHMM):
                 x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
         return self.whole(rows, w, x, least_information(self, data), data)
 
-    def laws(
+    def probs(
         self, state: MultinomialHMMState, design: Design | None, order: IntArray
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Probabilities wherever inputs differ.
@@ -300,7 +300,7 @@ class MixedHMM(MultinomialHMM):
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        inputs, laws = self.seen(design), [state.transition[None], state.emission[None]]
+        inputs, probs = self.seen(design), [state.transition[None], state.emission[None]]
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
         shifts = self.shifts(len(order))
         owns = places_of(shifts)
@@ -309,15 +309,15 @@ class MixedHMM(MultinomialHMM):
             if len(shifts[i]):
                 w, x = state.weights[place][:, terms.w], state.hyperparameters[place][:, terms.x]
                 psi = terms.latent.draw(rng, w, x) + shifts[i]
-                laws[i] = sticks[i].probs(psi.reshape(len(psi), self.num_states, -1))
-        emission = laws[1] if self.acts_on_emissions else state.emission
-        return laws[0], emission, inputs.which
+                probs[i] = sticks[i].probs(psi.reshape(len(psi), self.num_states, -1))
+        emission = probs[1] if self.acts_on_emissions else state.emission
+        return probs[0], emission, inputs.which
 
-    def laws_of_steps(
+    def probs_of_steps(
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
-        return self.laws(state, data.design, data.order)
+        return self.probs(state, data.design, data.order)
 
     def transition_probs(
         self, draws: Mapping[str, FloatArray], inputs: Design | None = None
@@ -330,7 +330,7 @@ class MixedHMM(MultinomialHMM):
         probs = np.empty((num_draws, num_rows, M, M))
         for d in range(num_draws):
             state = self.state_of({name: draws[name][d] for name in names})
-            transition, _, which = self.laws(state, inputs, order)
+            transition, _, which = self.probs(state, inputs, order)
             probs[d] = transition[which] if len(transition) > 1 else transition
         return probs
 
@@ -384,7 +384,7 @@ class MixedHMM(MultinomialHMM):
             rows.initial, rows.transition, rows.emission, rows.transition_concentration,
             rows.stickiness, rows.emission_concentration, w, x, information,
         )  # fmt: skip
-        transition, emission, _ = self.laws(state, data.design, data.order)
+        transition, emission, _ = self.probs(state, data.design, data.order)
         share = self.seen(data.design).share
         if self.acts_on_transitions:
             state = replace(state, transition=np.einsum("c,cij->ij", share, transition))

@@ -72,7 +72,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         Number of symbols.
     initial_concentration : float
         Dirichlet concentration of each symbol at the first step.
-    priors : mapping from term to law, optional
+    priors : mapping from term to distribution, optional
         As in `pgmult.regression.AdditiveRegression`.
     ...
         Other parameters of `MixedHMM` play no part.

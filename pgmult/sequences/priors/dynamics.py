@@ -116,7 +116,8 @@ class LinearDynamics:
     def driven(self, inputs: FloatArray, input_weights: FloatArray) -> "LinearDynamics":
         """The same with the drive ``input_weights u_t``, zero at the first step of every sequence.
 
-        So the inputs act on the steps between states, and a first state has the initial law alone.
+        So the inputs act on the steps between states, and a first state has the initial
+        distribution alone.
         """
         drive = linear_means(inputs, input_weights.T)
         drive[self.offsets[:-1]] = 0.0
@@ -140,7 +141,7 @@ class LinearDynamics:
         Raises
         ------
         FloatingPointError
-            If a step has no Gaussian law: states have exploded, or J is indefinite.
+            If a step has no Gaussian distribution: states have exploded, or J is indefinite.
         """
         key = new_key(rng)
         by_blocks = self._sample_by_blocks(key)
@@ -162,9 +163,10 @@ class LinearDynamics:
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
         """A draw by a filter in which nothing is subtracted (Bierman 1977).
 
-        A step's law before its potential is N(mean, P), P = L L', and after it has the covariance
-        F = S S', S = L R^-T with R R' = I + L' J L. A draw goes backwards by Matheron's rule: x_t
-        is a draw given all up to t, moved by F A' P_{t+1}^-1 times what the next state is off.
+        A step's distribution before its potential is N(mean, P), P = L L', and after it has the
+        covariance F = S S', S = L R^-T with R R' = I + L' J L. A draw goes backwards by Matheron's
+        rule: x_t is a draw given all up to t, moved by F A' P_{t+1}^-1 times what the next state is
+        off.
         """
         rng = np.random.Generator(np.random.Philox(key=key))
         (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
@@ -260,6 +262,6 @@ def _root(cov: FloatArray, step: int) -> FloatArray:
         with suppress(np.linalg.LinAlgError):
             return np.asarray(np.linalg.cholesky(cov), dtype=np.float64)
     raise FloatingPointError(
-        f"step {step} has no Gaussian law: its precision is not positive definite or not finite (is"
-        " J indefinite there, or has the chain exploded?)"
+        f"step {step} has no Gaussian distribution: its precision is not positive definite or not"
+        " finite (is J indefinite there, or has the chain exploded?)"
     )

@@ -120,7 +120,7 @@ def particle_filter(
     num_particles : int
         >= 2.
     num_last, num_paths : int
-        How many states of last steps, and paths of all states, to draw from their laws.
+        How many states of last steps, and paths of all states, to draw from their distributions.
 
     Returns
     -------

@@ -173,7 +173,7 @@ def draw_dynamics(
 def _factor(matrix: FloatArray) -> None:
     """Replace a positive definite matrix by its Cholesky factor."""
     if not np.isfinite(matrix).all() or cholesky(matrix) > 0:
-        raise FloatingPointError("states have no finite law left (have they exploded?)")
+        raise FloatingPointError("states have no finite distribution left (have they exploded?)")
 
 
 def draw_initial(

@@ -198,7 +198,7 @@ class PolyaGamma:
         """A block's states given omega, and the sums on which all else depends."""
         model, offsets, design = self.model, self.data.offsets, self.design(state.states)
         potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
-        states = model.law(state, self.data, potential).sample(rng)
+        states = model.states_given(state, self.data, potential).sample(rng)
         later = transition_sums(states, offsets, self.driving, state.dynamics)
         first = first_sums(states, offsets, state.initial_mean)
         design[:, : model.state_dim] = states
@@ -320,12 +320,12 @@ class PolyaGamma:
         """
         a, direction = np.empty(self.model.state_dim), rng.standard_normal(self.model.state_dim)
         direction /= np.sqrt(np.einsum("d,d", direction, direction))
-        law = self.law_of_scales(state)
-        slice_scales(new_key(rng), direction, rng.standard_exponential(), law, a)
+        density = self.scale_density(state)
+        slice_scales(new_key(rng), direction, rng.standard_exponential(), density, a)
         factors = np.asarray(np.exp(a))
         return rescaled(state, factors), factors
 
-    def law_of_scales(self, state: LDSState) -> ScaleLaw:
+    def scale_density(self, state: LDSState) -> ScaleLaw:
         """Density of the logarithms of the factors of `move_scales`: see `scale_log_density`."""
         model, prior, start = self.model, self.dynamics_prior(state), self.model.gaussian_prior
         D, rows = state.dynamics.shape
@@ -426,11 +426,11 @@ class AroundSites(PolyaGamma):
         """A block's states and noise after a turn around its sites, which have them."""
         model, design = self.model, self.design(held.states)
 
-        def law_of(J: FloatArray, h: FloatArray) -> LinearDynamics:
+        def states_given(J: FloatArray, h: FloatArray) -> LinearDynamics:
             potential = self.active.potential(J, design, weights, model.state_dim, h)
-            return model.law(state, self.data, potential)
+            return model.states_given(state, self.data, potential)
 
-        held.turn(rng, weights, law_of)
+        held.turn(rng, weights, states_given)
         return state, held, Sums((), (np.zeros(()),))
 
     def local_states(

@@ -22,7 +22,7 @@ from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
 from pgmult.latent.moves import interwoven
-from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of, laws_of
+from pgmult.latent.predictors import Latent, Priors, check_priors, latent_of, priors_of
 from pgmult.latent.terms import Apart, Copies, LevelEffects
 from pgmult.priors import LKJ
 from pgmult.priors.gaussian import lower_cholesky
@@ -151,24 +151,24 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
                 f"linear dynamics take (1 + x | g) and s(x), whose effects are independent, got"
                 f" {term.title} (MixedHMM takes it)"
             )
-        if any(isinstance(law, LKJ) for law in laws_of(term, priors).values()):
+        if any(isinstance(prior, LKJ) for prior in priors_of(term, priors).values()):
             raise ValueError(
                 f"effects of {term.title} are independent here: LKJ is of correlations"
             )
-    laws = [piece.prior for piece in pieces]
-    size = sum(prior.size for prior in laws)
-    copies = [Copies(prior, state_dim) for prior in laws]
-    together = Additive([fixed.prior, *laws], latent.family.design)
+    effects = [piece.prior for piece in pieces]
+    size = sum(prior.size for prior in effects)
+    copies = [Copies(prior, state_dim) for prior in effects]
+    together = Additive([fixed.prior, *effects], latent.family.design)
     return Pooled(
         replace(latent, family=together, pieces=(fixed, *pieces)),
-        Additive(laws, sparse.eye_array(size)),
+        Additive(effects, sparse.eye_array(size)),
         Additive(copies, sparse.eye_array(size * state_dim)),
         int(np.sum(np.array(fixed.names) != "Intercept")),
     )  # fmt: skip
 
 
 def _apart(prior: Any) -> Any:
-    """The law of effects without their correlations."""
+    """The prior of effects without their correlations."""
     if not isinstance(prior, LevelEffects) or prior.width == 1:
         return prior
     return Apart(prior.num_levels, prior.width, prior.scale, prior.dof)

@@ -135,15 +135,15 @@ class SitedBlock:
         self,
         rng: np.random.Generator,
         weights: FloatArray,
-        law_of: Callable[[FloatArray, FloatArray], LinearDynamics],
+        states_given: Callable[[FloatArray, FloatArray], LinearDynamics],
     ) -> None:
         """One elliptical slice of the states and noise of every sequence.
 
-        `law_of` gives the law of the states from J and h in the place of omega and kappa.
+        `states_given` has the distribution of states by J and h in the place of omega and kappa.
         """
         pairs = self.pairs
-        law = law_of(self._shrink * pairs.J, self._shrink * pairs.h)
-        across, centre = law.sample_around(rng)
+        states = states_given(self._shrink * pairs.J, self._shrink * pairs.h)
+        across, centre = states.sample_around(rng)
         sd = np.sqrt(self.noise_var[pairs.stick] * self._shrink)
         tilt = self.noise_var[pairs.stick] * self._shrink
 
@@ -180,7 +180,7 @@ class SitedBlock:
 
 
 class RowProposal:
-    """A Gaussian near the law of each stick's weights, given states and noise.
+    """A Gaussian near the distribution of each stick's weights, given states and noise.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class RowProposal:
         return self.mean + np.linalg.solve(np.swapaxes(self._root, 1, 2), white)[:, :, 0]
 
     def log_ratio(self, weights: FloatArray) -> FloatArray:
-        """Log prior less the log density of this law, of each stick."""
+        """Log prior less the log density of this Gaussian, of each stick."""
         white = np.einsum("kij,ki->kj", self._root, weights - self.mean)
         squares = self.prior_precision * (weights - self.prior_mean) ** 2
         return np.asarray(0.5 * ((white**2).sum(axis=1) - squares.sum(axis=1)))

@@ -11,7 +11,7 @@ expectation given all observations (Fisher's identity). So all probabilities mov
 
 * weights w ~ N(0, Q(x)^-1) of the sticks that inputs act on, psi = A w + c, and the coordinates x
   of their standard deviations;
-* Dirichlet rows as sticks, whose law is that of observations made before.
+* Dirichlet rows as sticks, whose distribution is that of observations made before.
 
 Standard deviations move along. A weight is w_j = rho_j s_j v_j, where rho_j = sd_j(x) / sd_j(x_0),
 
@@ -129,15 +129,15 @@ class Effects:
         self._absorbed, _ = family.absorb(share, np.zeros(len(share)))
         self._squares = design.power(2).T @ share
         self._of = np.full(family.num_weights, -1)
-        laws = np.empty((2, 0))
+        sd_priors = np.empty((2, 0))
         parts: Any = zip(family.terms, family.weights, strict=True)
         for term, place in parts:
             for i in range(term.num_sds):
-                self._of[place][term.scaled_by(i)] = laws.shape[1] + i
+                self._of[place][term.scaled_by(i)] = sd_priors.shape[1] + i
             if term.num_sds:
                 more = np.broadcast_arrays(term.scale, term.dof, np.empty(term.num_sds))[:2]
-                laws = np.hstack([laws, more])
-        self._scale, self._dof = laws
+                sd_priors = np.hstack([sd_priors, more])
+        self._scale, self._dof = sd_priors
 
     @once_a_data_set
     def metric(self, information: FloatArray, near: FloatArray) -> Metric:

@@ -14,7 +14,7 @@ Every block of the sweep is exact:
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
 2. topics | z                Dirichlet rows
 3. psi | z, mu, Sigma        all sticks of a document on one path about a Gaussian that is near
-                             their law (`pgmult.topics.compiled.swing`)
+                             their posterior (`pgmult.topics.compiled.swing`)
 4. mu, Sigma | psi           normal-inverse-Wishart
 
 Sigma is the covariance of sticks and depends on their order: see `topic_correlations` for topics.

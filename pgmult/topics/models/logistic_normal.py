@@ -8,9 +8,9 @@ The logistic normal original of correlated topics (Blei and Lafferty 2007)::
     theta_d       = softmax(psi_d)                                  topics in documents
     z_di, x_di    ~ theta_d, topics_{z_di}                          each token's topic and word
 
-No augmentation makes the softmax Gaussian in all of psi_d, but a path about a Gaussian near its law
-moves all of it at once (`pgmult.topics.compiled.swing`), and so many times further than one
-coordinate after another given Pólya-gamma variables (Chen, Zhu, Wang, Zheng and Zhang 2013,
+No augmentation makes the softmax Gaussian in all of psi_d, but a path about a Gaussian near its
+conditional moves all of it at once (`pgmult.topics.compiled.swing`), and so many times further than
+one coordinate after another given Pólya-gamma variables (Chen, Zhu, Wang, Zheng and Zhang 2013,
 "Scalable inference for logistic-normal topic models"). A sweep:
 
 1. z | psi, topics, x            a multinomial a (document, word) entry; kept as counts

@@ -126,7 +126,7 @@ class StructuralTopicsState(KeywordsState):
     content_concentration: Annotated[FloatArray, "topic"] = field(default_factory=_EMPTY1)
     content_rate: float = 0.0
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
-    word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_law": False})
+    word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_prior": False})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -344,7 +344,7 @@ class ExchangeableTopicsState(KeywordsState):
     topics: Annotated[FloatArray, "topic", "word"]
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
     word_counts: NDArray[np.int32] = field(
-        default_factory=no_counts, kw_only=True, metadata={"has_law": False}
+        default_factory=no_counts, kw_only=True, metadata={"has_prior": False}
     )
 
 

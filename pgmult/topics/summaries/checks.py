@@ -8,10 +8,10 @@ For every posterior draw the data are compared with data simulated from that dra
   q_dv (1 - q_dv)), a cell, is 1 in expectation (Taddy 2012, section 4.2). In cells with tiny
   expectations single tokens would decide it: those below 0.05 are left out;
 * *words by document*: within a topic, do words depend on the document? Under the model they do
-  not: given the topic, words have the same law in every document. With N the counts of one draw of
-  z, the mutual information of a topic's words with documents is (Mimno and Blei 2011, section 4)
-  MI(k) = sum_wd N(w,d,k) / N(k) log[N(w,d,k) N(k) / (N(d,k) N(w,k))], in nats a token; that of all
-  topics is their average, weighted by N(k);
+  not: given the topic, words have the same distribution in every document. With N the counts of one
+  draw of z, the mutual information of a topic's words with documents is (Mimno and Blei 2011,
+  section 4) MI(k) = sum_wd N(w,d,k) / N(k) log[N(w,d,k) N(k) / (N(d,k) N(w,k))], in nats a token;
+  that of all topics is their average, weighted by N(k);
 * *words by group*: the same with groups of documents in place of documents. If words of a topic
   depend on the group, content covariates can model this.
 

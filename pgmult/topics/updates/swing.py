@@ -1,7 +1,7 @@
 """Psi of documents given their topic counts and a Gaussian prior: one exact step for either link.
 
 All coordinates of a document move together, along a Hamiltonian path about a Gaussian that is near
-their law: see `pgmult.topics.compiled.swing`.
+their distribution: see `pgmult.topics.compiled.swing`.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def swing_psi(
     mean: FloatArray,
     cov: FloatArray,
 ) -> FloatArray:
-    """Move psi, leaving its law given the counts as it is.
+    """Move psi, leaving its conditional distribution given the counts unchanged.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def stretched_twice(*arguments):
 
 def leaping(rng, point, target):
     """Weights from the approximation, whatever the likelihood says."""
-    return Point.of(point.x, point.law.sample(rng), target)
+    return Point.of(point.x, point.gaussian.sample(rng), target)
 
 
 STRETCHED = moves._stretched

@@ -121,7 +121,7 @@ MUTANTS = {
     "a swing whose kicks cost nothing": ("swing", "length * np.sum(", "0.0 * np.sum("),
     "a swing whose first kick is whole": ("swing", "(0, kicks)", "(kicks,)"),
     "leaps whose law has no density": ("_weighed", "density - float(", "density - 0.0 * float("),
-    "leaps without evidence": ("_weighed", "at.law.log_evidence", "0.0"),
+    "leaps without evidence": ("_weighed", "at.gaussian.log_evidence", "0.0"),
     "a reflection of shorter arms": ("reflect", "cos, sin = REFLECTED", "cos, sin = -0.2, 0.8"),
     "a carry that refuses all that is worse": ("carry", "gain > -rng.exponential()", "gain > 0.0"),
     "stretches by the potential alone": ("interwoven", ">= rng.exponential()", "> math.inf"),

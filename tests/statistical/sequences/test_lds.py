@@ -157,7 +157,7 @@ class WrongOrder(Sticks):
 def no_inputs(self, state, data, seen=None):
     without = state.dynamics.copy()
     without[:, self.state_dim :] = 0.0
-    return MultinomialLDS.law(self, replace(state, dynamics=without), data, seen)
+    return MultinomialLDS.states_given(self, replace(state, dynamics=without), data, seen)
 
 
 def inverted(rng, loadings, shape, scale):
@@ -168,7 +168,7 @@ right_loading_var = lds_moves.sample_loading_var
 right_sums = lds_moves.transition_sums
 right_level = lds_moves.sample_level
 right_translation = lds_moves.PolyaGamma.move_level
-right_scales = lds_moves.PolyaGamma.law_of_scales
+right_scales = lds_moves.PolyaGamma.scale_density
 
 
 def leaking(states, offsets, inputs, coefficients):
@@ -207,12 +207,12 @@ FUNCTIONS = {
     "level against its pull": (lds_moves, "sample_level", half_level, SYMBOLS),
 }
 METHODS = {
-    "inputs dropped": ({"law": no_inputs}, COUNTS),
+    "inputs dropped": ({"states_given": no_inputs}, COUNTS),
     "uniform sticks at 0": ({"offset_moments": at_zero}, MANY),
 }
 MOVES = {
     "offset goes along with the level": ("move_level", offset_goes_along),
-    "scales with the inverse Jacobian of noise_cov": ("law_of_scales", wrong_jacobian),
+    "scales with the inverse Jacobian of noise_cov": ("scale_density", wrong_jacobian),
 }
 
 

@@ -345,7 +345,7 @@ def test_around_the_posterior_itself_everything_is_accepted(rng):
         new = swing(rng, point, target)
         assert (new.w != point.w).all()
         point = new
-        draws.append(point.law.white(rng, point.w))
+        draws.append(point.gaussian.white(rng, point.w))
     squares = np.sum(np.square(draws), axis=1)
     assert stats.kstest(squares, stats.chi2(len(point.w)).cdf).pvalue > 1e-4
 
@@ -360,7 +360,8 @@ def test_moves_change_no_input(rng, rows):
     for move in (interweave, leap, carry, swing, turn):
         new = move(rng, point, target)
         np.testing.assert_allclose(new.psi, family.predictor(new.w), atol=1e-12)
-        np.testing.assert_allclose(new.law.mean, family.at(new.x, found.absorbed).mean, rtol=1e-9)
+        mean = family.at(new.x, found.absorbed).mean
+        np.testing.assert_allclose(new.gaussian.mean, mean, rtol=1e-9)
     for mine, theirs in zip(before, (point.x, point.w, point.psi), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 

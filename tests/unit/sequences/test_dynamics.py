@@ -250,7 +250,7 @@ def test_indefinite_potentials_are_refused(rng):
     J = dynamics.potential.J.copy()
     J[8] = np.ones((3, 3)) - 40.0 * (1.0 - np.eye(3))
     bad = replace(dynamics, potential=DensePotential(J, dynamics.potential.h))
-    with pytest.raises(FloatingPointError, match="step 8 has no Gaussian law"):
+    with pytest.raises(FloatingPointError, match="step 8 has no Gaussian distribution"):
         bad.sample(rng)
     with pytest.raises(TypeError, match="rng must be a numpy"):
         dynamics.sample(7)

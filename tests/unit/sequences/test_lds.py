@@ -93,7 +93,7 @@ def test_states_given_omega(case):
     model, data, state = case
     active, design, omega = augmented(model, data, state)
     seen = active.potential(omega, design, state.weights, model.state_dim)
-    posterior = model.law(state, data).condition(seen)
+    posterior = model.states_given(state, data).condition(seen)
     dense = dense_omega(active, omega)
 
     def joint(x):
@@ -106,7 +106,7 @@ def test_states_given_omega(case):
     silent = state.weights.copy()
     silent[:, -1] = 0.0  # the offset forgotten
     seen = active.potential(omega, design, silent, model.state_dim)
-    broken = model.law(state, data).condition(seen)
+    broken = model.states_given(state, data).condition(seen)
     rejects(conditional_ratio, joint, lambda x: log_density(broken, x), points)
 
 
@@ -217,8 +217,8 @@ def test_scales_of_the_states(case):
 
     rng = np.random.default_rng(8)
     points = [0.5 * rng.standard_normal(D) for _ in range(5)]
-    law = moves.law_of_scales(state)
-    conditional_ratio(joint, lambda a: scale_log_density(a, law), points)
+    density = moves.scale_density(state)
+    conditional_ratio(joint, lambda a: scale_log_density(a, density), points)
 
 
 def test_log_likelihood_and_probs_agree(case):

@@ -32,7 +32,7 @@ def test_likelihoods_are_those_of_each_step_with_its_own_transitions(run):
     """Beside a sum over steps in numpy, for inputs on transitions and on emissions."""
     model, data = run.model, run.data
     state = model.state_of({name: run[name][0, -1] for name in model.predictive_variables})
-    transition, emission, which = model.laws(state, data.design, data.order)
+    transition, emission, which = model.probs(state, data.design, data.order)
     np.testing.assert_allclose(transition.sum(axis=2), 1.0)
     total = 0.0
     for s in range(data.num_sequences):
@@ -257,7 +257,7 @@ def test_sticks_of_new_sequences_break_in_the_order_of_the_run():
     assert new.order[0] != run.data.order[0]
     found = run.predict(new, max_draws=1).mean
     draw = {name: run[name][0, 0] for name in run.model.predictive_variables}
-    emission = run.model.laws(run.model.state_of(draw), run.data.design, run.data.order)[1]
+    emission = run.model.probs(run.model.state_of(draw), run.data.design, run.data.order)[1]
     weights = run.model.state_probs(run.model.state_of(draw), replace(new, order=run.data.order))
     np.testing.assert_allclose(found, np.einsum("tm,tmk->tk", weights, emission), atol=1e-9)
 
@@ -268,7 +268,7 @@ def test_transitions_draw_by_draw(run):
     found = model.transition_probs(draws, data.design)
     assert found.shape == (24, data.num_steps, 2, 2)
     state = model.state_of({name: values[7] for name, values in draws.items()})
-    transition, _, which = model.laws(state, data.design, data.order)
+    transition, _, which = model.probs(state, data.design, data.order)
     np.testing.assert_array_equal(found[7], transition[which])
     with pytest.raises(ValueError, match="rows of these are needed"):
         model.transition_probs(draws)
