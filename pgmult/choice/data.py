@@ -38,7 +38,7 @@ from pgmult.core.tables import (
     truth_of,
 )
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import named_column, table_column
+from pgmult.formulas.columns import NUMBER, named_column, table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
@@ -46,6 +46,8 @@ from pgmult.formulas.terms import GroupTerm
 _FEW_OCCASIONS = 2000  # that mostly suffice to show that no attribute predicts every choice
 _SOME = 1e-6
 _NONE, _BEST, _WORST = "none", "best", "worst"
+_FEW_NUMBERS, _RARE = 4, 0.05  # numbers that may be labels, as grades are; share of odd words
+_COUNTS = 0.1  # share of occasions that more than one choice each makes counts
 _MOST_GROUPS = 12  # labels of a column that divides occasions into groups
 
 
@@ -378,6 +380,7 @@ def choices_of(
     elif base is not None:
         raise ValueError(f"base must come with alternative=, whose label it is, got {brief(base)}")
     design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
+    _refuse_words(columns, design, parsed, alternative)
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
@@ -438,6 +441,12 @@ def rows_like(
         for name in data.person.columns:
             columns.setdefault(name, Cells(nobody))
     _refuse_new_alternatives(data, columns)
+    levels_by_name = {name: levels for name, (levels, _) in data.groups.items()}
+    if data.named is not None and data.alternatives is not None:
+        levels_by_name[data.named] = data.alternatives
+    for name in columns.keys() & levels_by_name:
+        order = tuple(levels_by_name[name].labels[:, 0].tolist())
+        columns[name] = columns[name]._replace(order=order)
     cells_by_name = {name: cells.values for name, cells in columns.items()}
     with under_name("new", of="covariates"):
         design = data.design.like(cells_by_name, new_levels=new_people, num_rows=num_rows)
@@ -498,7 +507,7 @@ def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
     if base is not None:
         at = int(find_labels(order, [base], "base", what="argument")[0])
         order = (order[at], *order[:at], *order[at + 1 :])
-    return Cells(labels, tuple(map(str, order)))
+    return columns[name]._replace(values=labels, order=tuple(map(str, order)))
 
 
 def _with_none(
@@ -513,7 +522,10 @@ def _with_none(
     is_none = labels == label
     if not is_none.any():
         find_labels(numbered(labels)[0], [none], "none", what=f"the labels of {alternative}")
-    out[alternative] = Cells(labels)
+    order = columns[alternative].order
+    if order is not None and label not in order:
+        order = (*order, label)
+    out[alternative] = columns[alternative]._replace(values=labels, order=order)
     for name in parsed.columns:
         if name in columns and name not in (alternative, outcome_of(parsed)):
             values = columns[name].values
@@ -564,13 +576,19 @@ def _best_and_worst(
         raise ValueError(f"{best} and {worst} must not mark the same alternative")
     answered = [np.isin(codes, codes[marked]) for marked in chosen]
     first, then = np.flatnonzero(answered[0]), np.flatnonzero(answered[1] & ~chosen[0])
-    rows = np.concatenate([first, then])
-    out = {name: cells.take(rows) for name, cells in columns.items()}
     sides = np.repeat([_BEST, _WORST], [len(first), len(then)])
-    last = labels_of(out[occasion[-1]].values, occasion[-1])
-    out[occasion[-1]] = Cells(np.char.add(np.char.add(last, ", "), sides))
+    out = stacked(columns, np.concatenate([first, then]), occasion, sides)
     taken = np.concatenate([chosen[0][first], chosen[1][then]])
     return out | {best: Cells(1.0 * taken), worst: Cells(sides)}
+
+
+def stacked(
+    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str], which: NDArray[Any]
+) -> dict[str, Cells]:
+    """Rows of several choices of an occasion, whose last column then says which choice it is."""
+    out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
+    labels = np.char.add(labels_of(out[last].values, last), ", ")
+    return out | {last: Cells(np.char.add(labels, which.astype(np.str_)))}
 
 
 def _groups(
@@ -599,6 +617,36 @@ def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntA
         return np.arange(number)
     codes = Levels.of({names[0]: table_column(columns, names[0], "occasion")})[1]
     return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
+
+
+def _refuse_words(
+    columns: Mapping[str, Cells], design: Design, parsed: Formula, alternative: str | None
+) -> None:
+    """Refuse words among the numbers of an attribute, which would make labels of all of these."""
+    for place, name in enumerate(design.columns.names.tolist()):
+        labelled = columns[name].order is not None or f"C({name}" in str(parsed)
+        if design.columns.levels_of(place) and not labelled and name != alternative:
+            row = word_among_numbers(design.columns.cells(place))
+            if row is not None:
+                refuse_word(name, design.columns.cells(place)[row], row)
+
+
+def word_among_numbers(labels: NDArray[np.str_]) -> int | None:
+    """The first row with a word in a column of many numbers, or with a rare one among a few."""
+    levels, codes = np.unique(labels, return_inverse=True)
+    is_number = np.array([NUMBER.fullmatch(level) is not None for level in levels.tolist()])
+    words, count = ~is_number[codes.reshape(-1)], is_number.sum()
+    rare = count > 1 and words.mean() <= _RARE
+    return int(np.argmax(words)) if words.any() and (count > _FEW_NUMBERS or rare) else None
+
+
+def refuse_word(name: str, cell: Any, row: int, attribute: str | None = None) -> NoReturn:
+    """Refuse a word in a column of numbers, which holds those of an attribute."""
+    raise ValueError(
+        f"column {name!r} must hold numbers, got {str(cell)!r} at row {row} (write a number there,"
+        f" or nothing and --drop-incomplete; C({attribute or name}) in the formula makes labels of"
+        " all cells)"
+    )
 
 
 def outcome_of(formula: Formula) -> str:
@@ -700,7 +748,7 @@ def _arranged(
     levels, codes = None, np.zeros(num_rows, dtype=np.int64)
     if alternative is not None:
         cells = table_column(columns, alternative, "alternative")
-        levels, codes = Levels.of({alternative: cells})
+        levels, codes = Levels.of({alternative: cells}, {alternative: columns[alternative].order})
     return {
         "design": design.take(order), "occasions": np.append(starts, num_rows),
         "people": np.append(of_people, len(starts)), "source": order,
@@ -729,15 +777,26 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
         if bad.any():
             where = _case_text(data, columns, data.occasions[np.argmax(bad)])
             raise ValueError(f"{said} in {where}")
-    place = np.arange(data.num_rows) - data.occasions[data.occasion_of_row] + 1
-    ranked = taken[np.lexsort((taken, data.occasion_of_row))]
-    if len(sums) > 1 and max(sizes) > 2 and np.array_equal(ranked, place):
+    marked = np.flatnonzero(taken)
+    of_row = data.occasion_of_row[marked]
+    ranked = taken[marked][np.lexsort((taken[marked], of_row))]
+    numbers = np.bincount(of_row)
+    place = np.arange(len(marked)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
+    if len(sums) > 1 and max(sizes) > 2 and min(numbers) > 1 and np.array_equal(ranked, place):
         raise ValueError(
             f"{name} must say what was taken, got 1, 2, ... once each in every occasion, which are"
             " ranks (pgmult.choice.explode, or --ranks, makes choices of them)"
         )
     if len(sums) > 1 and len(np.unique(taken)) == 2 and not np.isclose(sums, 1.0).all():
         _refuse_codes(columns[name].values, name)
+    odd = taken[marked] != 1.0
+    if max(numbers) == 1 and odd.any() and odd.mean() < _COUNTS:
+        at = marked[np.argmax(odd)]
+        raise ValueError(
+            f"{name} must be 1 for what was taken and 0 for others, got {taken[at]:g} at row"
+            f" {data.source[at]}, while it is 1 in nearly all occasions (weights= names a column"
+            " that says how many choices an occasion stands for)"
+        )
 
 
 def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:

@@ -143,7 +143,9 @@ class MixedLogit(Checked, SweepsInBlocks):
     whole_names: ClassVar[frozenset[str]] = frozenset({"probs"})
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "cov", "coefficients", "tastes", "sds")
     monitored: ClassVar[tuple[str, ...]] = ("mean", "coefficients", "sds")
-    ess_targets: ClassVar[Mapping[str, float]] = {"sds": 50.0}
+    ess_targets: ClassVar[Mapping[str, float]] = dict.fromkeys(
+        ("mean", "coefficients", "sds"), 50.0
+    )
     least_draws: ClassVar[int] = 100
     family: ClassVar[Family] = CHOICE
 

@@ -139,30 +139,35 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
         name = data.alternatives.columns[0]
         changes = elasticities(run, price, by=name, max_draws=_FEW_DRAWS)
         note = f"Percent by which shares change if {price} of one {name} grows by one percent."
-        sections.append(changes.section("Elasticities", note))
+        sections.append(_beside(changes, "Elasticities", note))
     return sections
 
 
 def _shares(run: Posterior, name: str) -> Section:
     """Shares of alternatives by the model, and those taken."""
-    data = data_of_run(run).of_best
-    taken = np.bincount(data.alternative, data.taken) / data.taken.sum()
+    data, answer = data_of_run(run).of_best, predict(run, by=name)
+    _, of_row = data.labels(name)
+    taken = np.bincount(of_row, data.taken, len(answer.draws[0])) / data.taken.sum()
     column = Column("taken", taken.tolist(), "taken", number(3))
     note = "In the occasions of the data."
-    return _beside(predict(run, by=name), "Shares of alternatives", note, column, shown=10)
+    return _beside(answer, "Shares of alternatives", note, column, shown=10)
 
 
 def _beside(
     answer: Estimand, title: str, note: str, *more: Column, shown: int | None = None, **options: Any
 ) -> Section:  # fmt: skip
-    """Draw the rows of a table beside its numbers, if each is one row of the figure."""
-    table, drawn = answer.table(), len(answer.axes) == 1
-    figure, parts = replace(answer.points(), **options), [*table.parts, *more]
-    if drawn:
-        figure = replace(figure, cells=[part for part in parts[1:] if part.head])
+    """Draw each row of a table beside its numbers, all axes of the answer one below the other."""
+    axis, labels = ", ".join(answer.axes), answer.cells()
+    rows = replace(
+        answer, draws=answer.draws.reshape(len(answer.draws), -1), axes=(axis,),
+        labels={axis: labels},
+    )  # fmt: skip
+    table = rows.table()
+    parts = [*table.parts, *more]
+    cells = [part for part in parts[len(labels) :] if part.head]
     return Section(
-        title, note, table=Table(table.caption, parts), figures=[figure], is_drawn=drawn,
-        shown=shown,
+        title, note, table=Table(table.caption, parts), is_drawn=True, shown=shown,
+        figures=[replace(rows.points(), cells=cells, **options)],
     )  # fmt: skip
 
 

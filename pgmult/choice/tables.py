@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.choice.data import amounts_of
+from pgmult.choice.data import amounts_of, refuse_word, stacked, word_among_numbers
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
-from pgmult.core.tables import Cells, exact_columns, missing_in, numbers_of
-from pgmult.core.typing import IntArray
+from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
 from pgmult.formulas.columns import named_column, table_column
 
 
@@ -24,7 +23,7 @@ def lengthen(
     choice: str | None,
     attributes: Mapping[str, Mapping[Any, str | None]],
     available: Mapping[Any, str] | None = None,
-) -> dict[str, NDArray[Any]]:
+) -> ExactTable:
     """A row for each alternative, from a table with a row for each occasion.
 
     Parameters
@@ -40,9 +39,9 @@ def lengthen(
 
     Returns
     -------
-    dict from name to column
-        ``occasion`` (the row of the wide table), ``alternative``, ``taken`` if there is a choice,
-        the attributes, and all other columns.
+    table
+        Columns ``occasion`` (the row of the wide table), ``alternative``, ``taken`` if there is a
+        choice, the attributes, and all others. Labels keep the order of a categorical.
 
     Raises
     ------
@@ -78,7 +77,8 @@ def lengthen(
         cells = table_column(columns, column, "available")
         is_there[:, place] = amounts_of(cells, str(column)) > 0.0
     rows, which = np.nonzero(is_there)
-    out: dict[str, NDArray[Any]] = {"occasion": rows, "alternative": labels[which]}
+    order = None if choice is None else named_column(columns, choice, "choice").order
+    out = {"occasion": Cells(rows), "alternative": _ordered(labels[which], order)}
     if choice is not None:
         cells = named_column(columns, choice, "choice").values
         nothing = [place for place in range(len(labels)) if _is_none(asked.values(), place)]
@@ -87,7 +87,7 @@ def lengthen(
         else:
             cells = table_column(columns, choice, "choice")
         chosen = find_labels(labels, cells, choice)
-        out["taken"] = 1 * (which == chosen[rows])
+        out["taken"] = Cells(1 * (which == chosen[rows]))
         left = ~is_there[np.arange(len(chosen)), chosen]
         if left.any():
             row = int(np.argmax(left))
@@ -96,25 +96,38 @@ def lengthen(
                 f" {str(labels[chosen[row]])!r} at row {row}"
             )
     for name, of in asked.items():
-        texts = [column for column in of.values() if column and _has_labels(columns, column)]
-        out[name] = np.full(len(rows), "", dtype=object) if texts else np.zeros(len(rows))
+        texts = any(column and _has_labels(columns, column) for column in of.values())
+        values = np.full(len(rows), "", dtype=object) if texts else np.zeros(len(rows))
+        orders: dict[str, None] = {}
         for place, column in of.items():
             if column is None:
                 continue
             at = np.flatnonzero(which == place)
-            cells = named_column(columns, column, "attributes").take(rows[at]).values
+            each = named_column(columns, column, "attributes").take(rows[at])
+            cells, orders = each.values, orders | dict.fromkeys(each.order or ())
             if (gap := missing_in(cells)).any():
                 raise ValueError(
                     f"column {column!r} must have a value where {labels[place]} is available,"
                     f" got none at row {rows[at[np.argmax(gap)]]}"
                 )
             cells = cells.astype(np.int64) if cells.dtype == bool else cells
-            out[name][at] = labels_of(cells, column) if texts else numbers_of(cells, column)
+            values[at] = labels_of(cells, column) if texts else numbers_of(cells, column)
         if texts:
-            plain = min(label for label in out[name].tolist() if label)
-            out[name] = np.array([label or plain for label in out[name].tolist()])
-        used = {choice, *(name for of in named.values() for name in of.values()), *out}
-    return out | {name: cells.values[rows] for name, cells in columns.items() if name not in used}
+            filled = values != ""
+            word = None if orders else word_among_numbers(values[filled].astype(np.str_))
+            if word is not None:
+                row = int(np.flatnonzero(filled)[word])
+                refuse_word(str(of[int(which[row])]), values[row], int(rows[row]), name)
+            values[~filled] = min(values[filled])
+        out[name] = _ordered(values.astype(np.str_), tuple(orders)) if texts else Cells(values)
+    used = {choice, *(name for of in named.values() for name in of.values()), *out}
+    others = {name: cells.take(rows) for name, cells in columns.items() if name not in used}
+    return ExactTable(out | others)
+
+
+def _ordered(labels: NDArray[np.str_], order: Sequence[str] | None) -> Cells:
+    """Labels in an order, those that are not in it last."""
+    return Cells(labels, tuple(dict.fromkeys([*order, *labels.tolist()])) if order else None)
 
 
 def _is_none(attributes: Iterable[Mapping[int, str | None]], place: int) -> bool:
@@ -147,7 +160,7 @@ def wide_columns(
         The column that says which alternative was taken; None to have the labels from the columns
         of the first pattern.
     patterns : mapping from attribute to pattern
-    some : bool
+    partial : bool
         Whether alternatives may lack a column.
     without : str, optional
         The label of "none of these", whose attributes are 0.
@@ -169,6 +182,8 @@ def wide_columns(
     else:
         cells = named_column(columns, choice, "choice").values
         labels = numbered(labels_of(cells[~missing_in(cells)], choice))[0].tolist()
+        order = named_column(columns, choice, "choice").order
+        labels = labels if order is None else [label for label in order if label in labels]
         if without is not None and missing_in(cells).any():
             labels = list(dict.fromkeys([*labels, without]))
     if without is not None:
@@ -202,7 +217,7 @@ def wide_columns(
     return columns_by_name
 
 
-def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, NDArray[Any]]:
+def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> ExactTable:
     """The choices that rankings consist of: the best of all, then the best of the others.
 
     A ranking of J alternatives is as probable as the J - 1 choices together (the rank-ordered or
@@ -221,7 +236,7 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
 
     Returns
     -------
-    dict from name to column
+    table
         All columns, with a row for each alternative of each choice. `rank` is 1 for what was taken
         and 0 for all else; the last column of `occasion` is text, the occasion and the rank.
 
@@ -240,22 +255,22 @@ def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> dict[str, N
     gaps = missing_in(cells)
     place = np.zeros(len(cells))
     place[~gaps] = numbers_of(cells[~gaps], rank)
-    rows, stages, ends = list[IntArray](), list[IntArray](), np.cumsum(np.bincount(codes))[:-1]
-    for code, rows_of_case in enumerate(np.split(np.argsort(codes, kind="stable"), ends)):
-        ranks = np.sort(place[rows_of_case][place[rows_of_case] != 0.0])
-        if not len(ranks) or not np.array_equal(ranks, np.arange(1, len(ranks) + 1)):
-            got = ", ".join(f"{x:g}" for x in ranks[:8]) or "none"
-            raise ValueError(
-                f"{rank} must rank the alternatives of an occasion 1, 2, ... once each, got {got}"
-                f" in {':'.join(names)} {levels.names[code]}"
-            )
-        for stage in range(1, min(len(ranks), len(rows_of_case) - 1) + 1):
-            left = rows_of_case[(place[rows_of_case] >= stage) | (place[rows_of_case] == 0.0)]
-            rows.append(left)
-            stages.append(np.full(len(left), stage))
-    at, taken_at = np.concatenate(rows), np.concatenate(stages)
-    out = {name: column.values[at] for name, column in columns.items()}
-    last = names[-1]
-    names_of_rows = out[last].tolist()
-    out[last] = np.array([f"{names_of_rows[i]}, {k}" for i, k in enumerate(taken_at.tolist())])
-    return out | {rank: 1 * (place[at] == taken_at)}
+    ranked = np.flatnonzero(place)
+    at = ranked[np.lexsort((place[ranked], codes[ranked]))]
+    counts = np.bincount(codes[ranked], minlength=len(levels))
+    expected = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    odd = np.append(codes[at[place[at] != expected]], np.flatnonzero(counts == 0))
+    if len(odd):
+        ranks = np.sort(place[ranked][codes[ranked] == odd.min()])
+        got = ", ".join(f"{x:g}" for x in ranks[:8]) or "none"
+        raise ValueError(
+            f"{rank} must rank the alternatives of an occasion 1, 2, ... once each, got {got}"
+            f" in {':'.join(names)} {levels.names[odd.min()]}"
+        )
+    last = np.minimum(counts, np.bincount(codes) - 1)[codes]  # the one that is left is no choice
+    is_left = [
+        (last >= stage) & ((place == 0.0) | (place >= stage)) for stage in range(1, last.max() + 1)
+    ]
+    stages, rows = np.nonzero(np.reshape(is_left, (-1, len(place))))
+    out = stacked(columns, rows, names, stages + 1)
+    return ExactTable(out | {rank: Cells(1 * (place[rows] == stages + 1))})

@@ -16,6 +16,7 @@ from pgmult.cli.shared import (
     add_table,
     complain,
     read_table,
+    titled,
 )
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _long(
     import numpy as np
 
     from pgmult.choice.tables import lengthen
-    from pgmult.core.tables import truth_of
+    from pgmult.core.tables import Cells, rows_in_words, truth_of
     from pgmult.datasets.tables import read
 
     attributes, available, said = wide["attributes"], wide["available"], ""
@@ -126,8 +127,9 @@ def _long(
     else:
         rows_used = np.arange(len(table))
     choice = wide["choice"] if wide["choice"] in table.cells else None
-    long = lengthen(table[rows_used], choice, attributes, available)
-    long["occasion"] = rows_used[long["occasion"]]
+    with rows_in_words(table := table[rows_used]):
+        long = dict(lengthen(table, choice, attributes, available).cells)
+    long["occasion"] = Cells(rows_used[long["occasion"].values])
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said
@@ -185,16 +187,6 @@ def _gaps(
     return np.isin(codes, broken), said
 
 
-def _exploded(formula: str, occasion: Any, table: "DataTable") -> "DataTable":
-    """The choices that the rankings of a table consist of."""
-    from pgmult.choice.data import outcome_of
-    from pgmult.choice.tables import explode
-    from pgmult.datasets.tables import read
-    from pgmult.formulas.language import parse
-
-    return read(explode(table, outcome_of(parse(formula)), occasion))
-
-
 def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> str:
     """The occasions that lack a value, in words."""
     if len(names) == number:
@@ -205,11 +197,17 @@ def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> s
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from pgmult.choice.data import outcome_of
     from pgmult.choice.mixed_logit import MixedLogit
     from pgmult.choice.people import coded_columns, numeric_attributes
+    from pgmult.choice.tables import explode
     from pgmult.core.arguments import as_choice
+    from pgmult.datasets.tables import read
+    from pgmult.formulas.language import parse
 
     table, left_out, more = read_table(options.table, options), "", {}
+    question = titled(table, outcome := outcome_of(parse(options.formula)))
+    title = f"{'Choices' if question == outcome else question} in {options.table.name}"
     columns = {name: getattr(options, name) for name in ("occasion", "alternative", "weight")}
     if options.wide:
         more = {"wide": _wide(options, table)}
@@ -224,7 +222,7 @@ def _job(options: argparse.Namespace) -> Job:
         gaps, left_out = _gaps(table, options.formula, columns, none=options.none)
         table = table[~gaps]
     if options.ranks:
-        table = _exploded(options.formula, columns["occasion"], table)
+        table = read(explode(table, outcome, columns["occasion"]))
     signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
     data = table.choices(
         options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
@@ -235,7 +233,7 @@ def _job(options: argparse.Namespace) -> Job:
     if options.price is not None:
         as_choice(options.price, "--price", numeric_attributes(data))
     notes = {
-        "title": options.title or f"Choices in {options.table.name}",
+        "title": options.title or title,
         "source": str(options.table), "price": options.price,
         "model": options.formula, "columns": columns, **more,
     }  # fmt: skip

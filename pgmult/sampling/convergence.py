@@ -184,6 +184,7 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
     chains, num_draws = posterior.num_chains, posterior.num_draws
     if num_draws < diagnostics.MIN_DRAWS:
         return [f"{num_draws} draws a chain are too few to rely on: draw more."]
+    targets = {} if posterior.origin is None else traits_of(posterior.model).ess_targets
     worst: dict[str, tuple[float, float]] = {}
     moving = 1.0  # of what matters most
     for what, name in parts.items():
@@ -203,7 +204,8 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
         return details
     main, *others = worst
     slow = {n: worst[n] for n in others if worst[n][0] > max(_SLOW, worst[main][0])}
-    verdict = _verdict(main, *worst[main], moving, slow, chains)
+    wanted = chains * targets.get(parts[main], ESS_PER_CHAIN_LIMIT)
+    verdict = _verdict(main, *worst[main], moving, slow, chains, wanted)
     return [Leading(verdict, "Diagnostics"), *details]
 
 
@@ -214,6 +216,7 @@ def _verdict(
     moving: float,
     slow: Mapping[str, tuple[float, float]],
     chains: int,
+    wanted: float,
 ) -> str:
     who, others = ("The chains agree", "") if chains > 1 else ("The chain has settled", "")
     if slow:
@@ -222,7 +225,7 @@ def _verdict(
             f"; not yet on the {' and '.join(slow)} (R-hat up to {worst:.3f}, worth {fewest:.0f}"
             " independent draws): draw more before these are quoted"
         )
-    if diagnostics.is_near(r_hat, ess) and ess >= ESS_PER_CHAIN_LIMIT * chains:
+    if diagnostics.is_near(r_hat, ess) and ess >= wanted:
         return f"{who} on the {main} (R-hat at most {r_hat:.3f}){others}."
     if r_hat <= _NEARLY:
         return (

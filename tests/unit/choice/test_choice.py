@@ -75,7 +75,15 @@ def changed(**columns):
     return TABLE | columns
 
 
+def one_cell(name, row, value):
+    """The table with one odd cell."""
+    cells = np.asarray(TABLE[name]).astype(int).tolist()
+    return changed(**{name: [*cells[:row], value, *cells[row + 1 :]]})
+
+
 TWICE = np.asarray(TABLE["taken"]) | (np.arange(NUM) < 2)
+FIRST = int(np.argmax(TABLE["taken"]))
+WORDY = [["cheap", "1", "2"][(i > 6) + i % 2 * (i > 6)] if i > 5 else "1" for i in range(NUM)]
 BAD = {
     "no outcome": ({"formula": "~ price"}, "left-hand side"),
     "unknown outcome": ({"formula": "took ~ price"}, "must name a column"),
@@ -86,6 +94,16 @@ BAD = {
         "got none in who p0, trip 0",
     ),
     "one alternative": ({"occasion": ["trip", "mode"]}, "two alternatives or more"),
+    "two of one": (
+        {"table": one_cell("taken", FIRST, 2)},
+        f"taken must be 1 for what was taken and 0 for others, got 2 at row {FIRST},",
+    ),
+    "ranks of the first two": (
+        {"table": changed(taken=np.tile([2, 0, 1], NUM // SIZE))}, "which are ranks",
+    ),
+    "a word among few numbers": (
+        {"table": changed(price=WORDY)}, "'price' must hold numbers, got 'cheap' at row 6",
+    ),
     "negative": ({"table": changed(taken=-np.ones(NUM))}, "taken must be 0 or more"),
     "never varies": (
         {"formula": "taken ~ price + income + (price | who)"},
@@ -116,6 +134,55 @@ def test_bad_tables_and_formulas_are_refused_in_a_sentence(case):
     options, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         data(**options)
+
+
+@pytest.mark.parametrize("base", [None, "car"])
+def test_the_order_of_labels_is_that_of_the_table(base):
+    """Of alternatives, with the base first, of attributes and of groups; in other tables, too."""
+    pandas = pytest.importorskip("pandas")
+    order = ["train", "bus", "car"]
+    table = pandas.DataFrame(TABLE | {"seat": np.resize(["soft", "hard", "bed", "hard"], NUM)})
+    text = table.assign(party=np.where(table["who"] < "p5", "z", "a"))
+    table = text.assign(
+        mode=pandas.Categorical(text["mode"], order),
+        seat=pandas.Categorical(text["seat"], ["soft", "hard", "bed"]),
+        party=pandas.Categorical(text["party"], ["z", "a"]),
+    )
+    rows = data("taken ~ mode + price + seat", table, occasion=["who", "trip"], base=base)
+    order = order if base is None else ["car", "train", "bus"]
+    assert rows.names.tolist() == [
+        *(f"mode[T.{mode}]" for mode in order[1:]), "price", "seat[T.hard]", "seat[T.bed]",
+    ]  # fmt: skip
+    run = pgmult.sample(
+        MixedLogit(), rows, draws=5, tune=2, chains=1, random_seed=0, progressbar=False
+    )
+    shares, changes = run.predict(text, by="mode"), run.elasticities("price")
+    found = shares.labels["mode"], changes.labels["changed"], changes.labels["mode"]
+    for labels in (*found, run.diversion().labels["removed"], run.scores("mode").labels["mode"]):
+        assert list(labels) == order
+    assert run.surplus(text, "price", by="party").labels["party"] == ["z", "a"]
+    assert run.marginal_means(by="party").labels["level"][-3:] == [
+        f"seat[{seat}]" for seat in ("soft", "hard", "bed")
+    ]
+
+
+def test_wide_tables_and_ranks_keep_the_order_of_labels():
+    pandas = pytest.importorskip("pandas")
+    order = ["train", "bus", "car"]
+    wide = pandas.DataFrame(
+        {"choice": pandas.Categorical(["car", "bus", "train", "bus"], order)}
+        | {f"p.{mode}": [1.0 + j, 4.0, 3.0 * j, 2.0] for j, mode in enumerate(order)}
+        | {f"s.{mode}": pandas.Categorical(["x", "a", "x", "a"], ["x", "a"]) for mode in order}
+    )
+    columns = wide_columns(wide, "choice", {"p": "p.{}", "s": "s.{}"})
+    assert list(columns["p"]) == order
+    found = lengthen(wide, "choice", columns)
+    assert found.cells["alternative"].order == tuple(order)
+    assert found.cells["s"].order == ("x", "a")
+    table, _ = ranked(num=4)
+    ordered = pandas.DataFrame(table)
+    ordered["alt"] = pandas.Categorical(ordered["alt"], ["c", "a", "b"])
+    assert explode(ordered, "rank", "case").cells["alt"].order == ("c", "a", "b")
 
 
 def test_slopes_and_curvatures_are_derivatives():
@@ -753,6 +820,12 @@ def test_wide_files_are_fit_as_they_are(tmp_path, capsys):
     assert status == 0, said.err
     assert "59 occasions" in said.out
     assert "1 occasion is left out, without a value of a column that is used: row 1" in said.out
+
+
+def test_a_word_in_a_column_of_numbers_is_named_by_column_and_line(tmp_path, capsys):
+    table = WIDE_FILE | {"c.train": ["free"] * 60}
+    said = command_line(tmp_path, capsys, table, ["choice ~ c", "--wide", "c=c.{}"])[1].err
+    assert "column 'c.train' must hold numbers, got 'free' in line 2 of" in said
 
 
 @pytest.mark.parametrize(

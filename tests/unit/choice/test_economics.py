@@ -322,6 +322,7 @@ def test_worth_is_as_published_of_trips_by_train():
     long = lengthen(
         wide, "choice", {name: {f"choice{j}": f"{name}{j}" for j in (1, 2)} for name in names}
     )
+    long = dict(long.columns)
     long["price"], long["time"] = long["price"] / 100.0 * 2.20371, long["time"] / 60.0
     rows = choices_of(f"taken ~ {' + '.join(names)}", long, occasion="occasion")
     run = pgmult.sample(
