@@ -82,16 +82,13 @@ def _log_integral(sd, fixed, taken, reached, begin, end):
 
 
 @jit
-def log_integrals(sd, fixed, taken, reached, offsets, copies):
-    """Sum over groups of the log integrals times `copies`; rows are sorted by group."""
-    out = 0.0
+def log_integrals(sd, fixed, taken, reached, offsets, out):
+    """Set the log integral of each group; rows are sorted by group."""
     for g in range(offsets.size - 1):
-        if offsets[g] < offsets[g + 1]:
-            begin, end = offsets[g], offsets[g + 1]
-            out += copies[g] * _log_integral(sd, fixed, taken, reached, begin, end)[0]
-        else:
-            out += copies[g] * _LOG_ROOT
-    return out
+        begin, end = offsets[g], offsets[g + 1]
+        out[g] = _LOG_ROOT
+        if begin < end:
+            out[g] = _log_integral(sd, fixed, taken, reached, begin, end)[0]
 
 
 @jit
@@ -99,7 +96,7 @@ def draw_groups(key, sd, fixed, taken, reached, offsets, which, out):
     """Write a draw of each z to `out`; its rows are those of group `which`, both ``(num,)``."""
     size = offsets.size - 1
     modes, tops, heights = np.zeros(size), np.zeros(size), np.zeros(size)
-    for g in range(size):
+    for g in np.unique(which):
         begin, end = offsets[g], offsets[g + 1]
         total, modes[g], tops[g] = _log_integral(sd, fixed, taken, reached, begin, end)
         heights[g] = _CAREFUL * math.exp(tops[g] - total)

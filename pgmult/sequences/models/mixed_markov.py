@@ -13,16 +13,19 @@ A step without an observation has a symbol that is summed out: transitions acros
 of the steps' matrices.
 
 Given the symbols of all steps the sticks of transitions are independent logistic regressions on the
-inputs: of n_tik transitions from i into step t that reach stick k, some take it. Where an intercept
-of each individual is all that is pooled, these are integrated out
-(`pgmult.sequences.updates.intercepts`). Otherwise an approximation is found once for each stick,
-from the steps whose symbol and the one before are observed (`pgmult.latent.approximation`), and
-the moves of `pgmult.latent.moves` go around it. Either leaves the posterior as it is whatever it
-goes around. A sweep:
+inputs: of n_tik transitions from i into step t that reach stick k, some take it. An approximation
+is found once for each stick, from the steps whose symbol and the one before are observed
+(`pgmult.latent.approximation`), and the moves of `pgmult.latent.moves` go around it. They leave the
+posterior as it is whatever they go around. A sweep:
 
 1. missing symbols before the last observation | transitions, observed ones
 2. first symbols | all of them                      Dirichlet
 3. weights and hyperparameters | all symbols        stick by stick
+
+Where an intercept of each individual is all that is pooled, these are integrated out in 3
+(`pgmult.sequences.updates.intercepts`). Where an individual has one sequence, and these have few
+ways in which their missing symbols may be filled in, each has integrals for all its ways: 1 draws
+one of them with the intercepts integrated out, too.
 
 Symbols after the last observation of a sequence need not be drawn: they sum to 1.
 
@@ -37,7 +40,7 @@ Symbols after the last observation of a sequence need not be drawn: they sum to 
 (['A to A', 'B to B'], (1, 10, 2, 2))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,21 +48,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.blas import one_blas_thread
-from pgmult.core.sweeps import Sampled
+from pgmult.core.sweeps import Sampled, Sampler
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
-from pgmult.sequences.updates.intercepts import Intercepts
+from pgmult.sequences.updates.intercepts import Intercepts, Patterns
 from pgmult.variational.sites import LogisticSite
 
 _NOTHING = np.empty(0)
 _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _KICKS = 3
+_MOST_WAYS = 200_000  # steps of all ways to fill missing symbols in
+_ROUNDS = 2  # of distributions near the posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,23 +156,56 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
             probs[missing] = MixedHMM.step_probs(self, draw, data)[missing]
         return probs
 
-    def sampler(self, data: Sequences) -> "TransitionSampler":
+    def sampler(self, data: Sequences) -> Sampler[MixedHMMState]:
         """Return how chains of a data set move."""
+        if Intercepts.takes(self.seen(data.design).parts[0].latent.family):
+            return InterceptSampler(self, data)
         return TransitionSampler(self, data)
 
 
-class _Stick(NamedTuple):
-    """What moves the weights of a stick.
+class _Steps:
+    """The symbols of all steps, and which of them are drawn.
+
+    Parameters
+    ----------
+    model : MixedMarkovChain
+    data : Sequences
 
     Attributes
     ----------
-    cells : int array
-        Rows of inputs at which it can be reached.
-    moves : Approximated or Intercepts
+    symbols : int array, ``(num_steps,)``
+        -1 where one is missing.
+    is_over : bool array, ``(num_steps,)``
+        After the last observation of a sequence.
+    is_drawn : bool array, ``(num_steps,)``
+        Missing before it.
     """
 
-    cells: IntArray
-    moves: "Approximated | Intercepts"
+    def __init__(self, model: MixedMarkovChain, data: Sequences):
+        self._model, self._data = model, data
+        self.symbols = np.full(data.num_steps, -1)
+        self.symbols[np.diff(data.indptr) > 0] = data.symbols
+        observed = np.append(0, np.cumsum(self.symbols >= 0))
+        self.is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
+        self.is_over &= self.symbols < 0
+        self.is_drawn = (self.symbols < 0) & ~self.is_over
+
+    def draw(self, rng: np.random.Generator, state: MixedHMMState) -> IntArray:
+        """The symbols with missing ones drawn, -1 after the last observation."""
+        if not self.is_drawn.any():
+            return self.symbols
+        paths = sample_paths(rng, self._model.chains(state, self._data))
+        return np.where(self.is_over, -1, paths)
+
+    def transitions(self, symbols: IntArray) -> IntArray:
+        """The steps into which both symbols are those of a transition."""
+        is_one = self._data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
+        return np.flatnonzero(is_one)
+
+    def initial(self, rng: np.random.Generator, first: IntArray) -> FloatArray:
+        """Probabilities of first symbols given some, of which -1 says nothing."""
+        counts = np.bincount(first[first >= 0], minlength=self._model.num_states)
+        return rng.dirichlet(self._model.initial_concentration + counts)
 
 
 class Approximated(NamedTuple):
@@ -196,7 +235,7 @@ class Approximated(NamedTuple):
 
 
 class TransitionSampler:
-    """The sampler of a Markov chain of symbols with inputs.
+    """The sampler of a Markov chain of symbols with inputs, around approximations.
 
     Parameters
     ----------
@@ -206,41 +245,31 @@ class TransitionSampler:
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self.model, self.data, self._inputs = model, data, model.seen(data.design)
-        (self._sticks,) = model.sticks(data.order)[1:2]
-        self._symbols = np.full(data.num_steps, -1)
-        self._symbols[np.diff(data.indptr) > 0] = data.symbols
-        self._follows = data.follows
-        observed = np.append(0, np.cumsum(self._symbols >= 0))
-        self._is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
-        self._is_over &= self._symbols < 0
-        missing, which = (self._symbols < 0) & ~self._is_over, self._inputs.which
-        self._has_gaps = missing.any()
-        beside = missing | np.append(False, missing[:-1])
-        open_steps = beside & self._follows & ~self._is_over
+        self._sticks, self._steps = model.sticks(data.order)[1], _Steps(model, data)
+        drawn, which = self._steps.is_drawn, self._inputs.which
+        beside = drawn | np.append(False, drawn[:-1])
+        open_steps = beside & data.follows & ~self._steps.is_over
         is_open = np.bincount(which[open_steps], minlength=len(self._inputs.share)) > 0
         self._of_stick = self._approximations(is_open)
 
-    def _approximations(self, is_open: BoolArray) -> list[_Stick]:
+    def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Approximated]]:
         """What moves the weights of each stick, at open cells and those where it was reached."""
-        family, moving = self._inputs.parts[0].latent.family, list[_Stick]()
-        taken, reached = self._tried(self._symbols)
+        family, moving = self._inputs.parts[0].latent.family, list[tuple[IntArray, Approximated]]()
+        taken, reached = self._tried(self._steps.symbols)
         with one_blas_thread():
             for s, shift in enumerate(self.model.shifts(self.data.num_symbols)[0]):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
-                offset = family.offset[cells] + shift
-                predictor = Additive(family.terms, family.design[cells], offset)
-                rows = LogisticSite(taken[cells, s], reached[cells, s])
-                if Intercepts.takes(predictor):
-                    moving.append(_Stick(cells, Intercepts(predictor, rows)))
-                else:
-                    base = approximate(predictor, rows)
-                    moving.append(_Stick(cells, Approximated(predictor, base)))
+                predictor = Additive(
+                    family.terms, family.design[cells], family.offset[cells] + shift
+                )
+                base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
+                moving.append((cells, Approximated(predictor, base)))
         return moving
 
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
         """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
         M, size = self.model.num_states, len(self._inputs.share)
-        step = np.flatnonzero(self._follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0))
+        step = self._steps.transitions(symbols)
         place = (self._inputs.which[step] * M + symbols[step - 1]) * M + symbols[step]
         counts = np.bincount(place, minlength=size * M * M).astype(np.float64)
         taken, reached = self._sticks.tried(counts.reshape(size, M, M))
@@ -251,23 +280,221 @@ class TransitionSampler:
         terms, M = self._inputs.parts[0], self.model.num_states
         x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
         with one_blas_thread():
-            for s, stick in enumerate(self._of_stick):
-                x[s, terms.x], w[s, terms.w] = stick.moves.start(rng)
+            for s, (_, moves) in enumerate(self._of_stick):
+                x[s, terms.x], w[s, terms.w] = moves.start(rng)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
 
     def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
-        model, terms, symbols = self.model, self._inputs.parts[0], self._symbols
-        if self._has_gaps:
-            paths = sample_paths(rng, model.chains(state, self.data))
-            symbols = np.where(self._is_over, -1, paths)
-        first = symbols[self.data.offsets[:-1]]
-        counts = np.bincount(first[first >= 0], minlength=model.num_states)
-        initial = rng.dirichlet(model.initial_concentration + counts)
+        terms, symbols = self._inputs.parts[0], self._steps.draw(rng, state)
+        initial = self._steps.initial(rng, symbols[self.data.offsets[:-1]])
         taken, reached = self._tried(symbols)
         w, x = state.weights.copy(), state.hyperparameters.copy()
         with one_blas_thread():
             for s, (cells, moves) in enumerate(self._of_stick):
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
                 x[s, terms.x], w[s, terms.w] = moves.step(rng, x[s, terms.x], w[s, terms.w], rows)
-        return model.state_at(initial, w, x, self.data)
+        return self.model.state_at(initial, w, x, self.data)
+
+
+class InterceptSampler:
+    """The sampler where an intercept of each individual is all that is pooled.
+
+    Parameters
+    ----------
+    model : MixedMarkovChain
+    data : Sequences
+    """
+
+    def __init__(self, model: MixedMarkovChain, data: Sequences):
+        self.model, self.data, self._inputs = model, data, model.seen(data.design)
+        self._steps = _Steps(model, data)
+        family = self._inputs.parts[0].latent.family
+        self._sticks = [
+            Intercepts(Additive(family.terms, family.design, family.offset + shift))
+            for shift in model.shifts(data.num_symbols)[0]
+        ]
+        self._breaks = np.argsort(model.sticks(data.order)[1].order, axis=1)
+        self._individual = self._sticks[0].individuals[self._inputs.which]
+        self._ways = self._all_ways()
+        if self._ways is not None:
+            ways = self._ways
+            self._different = self._patterns(ways.way, len(ways.first), ways.step, ways.symbols)
+        with one_blas_thread():
+            self._near = self._distributions()
+
+    def _distributions(self) -> list[Leaning]:
+        """Distributions near those of each stick: of what is observed, then of all ways."""
+        near = [
+            stick.distribution(patterns, patterns.copies(patterns.which).dot)
+            for stick, patterns in zip(
+                self._sticks, self._of_symbols(self._steps.symbols), strict=True
+            )
+        ]
+        if self._ways is None or not self._steps.is_drawn.any():
+            return near
+        alike = np.full(self.model.num_states, 1.0 / self.model.num_states)
+        for _ in range(_ROUNDS):
+            points = [
+                stick.at(one, np.zeros(len(one.mean)))
+                for stick, one in zip(self._sticks, near, strict=True)
+            ]
+            each = self._integrals(*zip(*points, strict=True))
+            for s, stick in enumerate(self._sticks):
+                target = self._log_likelihood(s, alike, each)
+                near[s] = stick.distribution(self._different[s], target)
+        return near
+
+    def _of_symbols(self, symbols: IntArray) -> list[Patterns]:
+        """The different individuals with these symbols of all steps."""
+        step = self._steps.transitions(symbols)
+        pairs = np.stack([symbols[step - 1], symbols[step]])
+        return self._patterns(self._individual[step], self._sticks[0].num_levels, step, pairs)
+
+    def _patterns(
+        self, individuals: IntArray, num: int, step: IntArray, pairs: IntArray
+    ) -> list[Patterns]:
+        """The different ones among so many individuals, for each stick, by their transitions."""
+        patterns, depth = list[Patterns](), self._breaks[pairs[0], pairs[1]]
+        for s, stick in enumerate(self._sticks):
+            origin, place = divmod(s, self.model.num_states - 1)
+            reached = (pairs[0] == origin) & (depth >= place)
+            taken = reached & (depth == place)
+            cells = self._inputs.which[step]
+            patterns.append(stick.patterns(individuals, num, cells, taken, reached))
+        return patterns
+
+    def _all_ways(self) -> "_Ways | None":
+        """All ways to fill missing symbols in, if individuals have a sequence each, and few."""
+        of_sequence = self._individual[self.data.offsets[:-1]]
+        is_one = np.repeat(of_sequence, self.data.lengths) == self._individual
+        every = np.arange(self._sticks[0].num_levels)
+        if not is_one.all() or not np.array_equal(np.sort(of_sequence), every):
+            return None
+        return _Ways.of(self._steps, self.data, self.model.num_states)
+
+    def init(self, rng: np.random.Generator) -> MixedHMMState:
+        """A draw from the distributions near those of what is observed, and a sweep."""
+        terms, M = self._inputs.parts[0], self.model.num_states
+        x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
+        for s, (stick, near) in enumerate(zip(self._sticks, self._near, strict=True)):
+            noise = rng.standard_normal(len(near.mean))
+            x[s, terms.x], w[s, terms.w] = stick.at(near, noise)
+        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+
+    def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
+        """The state after one sweep."""
+        terms = self._inputs.parts[0]
+        x, w = state.hyperparameters[:, terms.x], state.weights[:, terms.w]
+        with one_blas_thread():
+            if self._ways is None:
+                symbols = self._steps.draw(rng, state)
+                first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
+                like = [alike.which for alike in patterns]
+                for s, stick in enumerate(self._sticks):
+                    target = patterns[s].copies(like[s]).dot
+                    x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns[s], target)
+            else:
+                patterns = self._different
+                chosen = self._move(rng, state.initial, x, w)
+                first = self._ways.first[chosen]
+                by_level = chosen[np.argsort(self._individual[self.data.offsets[:-1]])]
+                like = [alike.which[by_level] for alike in patterns]
+            for s, stick in enumerate(self._sticks):
+                w[s] = stick.with_intercepts(rng, x[s], w[s], patterns[s], like[s])
+        initial = self._steps.initial(rng, first)
+        every_x, every_w = self._inputs.start(self.model.shifts(self.data.num_symbols))
+        every_x[:, terms.x], every_w[:, terms.w] = x, w
+        return self.model.state_at(initial, every_w, every_x, self.data)
+
+    def _move(
+        self, rng: np.random.Generator, initial: FloatArray, x: FloatArray, w: FloatArray
+    ) -> IntArray:
+        """Move hyperparameters and weights, in place, and return a way of each sequence then."""
+        each = self._integrals([*x], [*w])
+        for s, (stick, patterns) in enumerate(zip(self._sticks, self._different, strict=True)):
+            target = self._log_likelihood(s, initial, each)
+            x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns, target)
+            each[s] = stick.log_integrals(x[s], w[s], patterns)[patterns.which]
+        assert self._ways is not None
+        return self._ways.choose(rng, self._ways.log_first(initial) + each.sum(axis=0))
+
+    def _integrals(self, x: Sequence[FloatArray], w: Sequence[FloatArray]) -> FloatArray:
+        """Log integrals of each stick and way, ``(num_sticks, num_ways)``."""
+        sticks = zip(self._sticks, self._different, x, w, strict=True)
+        return np.array([
+            stick.log_integrals(x_s, w_s, patterns)[patterns.which]
+            for stick, patterns, x_s, w_s in sticks
+        ])  # fmt: skip
+
+    def _log_likelihood(
+        self, s: int, initial: FloatArray, each: FloatArray
+    ) -> Callable[[FloatArray], float]:
+        """The log likelihood by the integrals of a stick, ways summed out, given other sticks."""
+        ways, which = self._ways, self._different[s].which
+        assert ways is not None
+        others = ways.log_first(initial) + each.sum(axis=0) - each[s]
+        return lambda integrals: ways.log_sums(others + integrals[which])
+
+
+class _Ways(NamedTuple):
+    """All ways in which the missing symbols of sequences may be filled in.
+
+    Attributes
+    ----------
+    way, step : int arrays, ``(num_transitions,)``
+        The way that each transition is part of, and the step that it leads to.
+    symbols : int array, ``(2, num_transitions)``
+        From which symbol, and to which.
+    first : int array, ``(num_ways,)``
+        The first symbol, -1 for none.
+    offsets : int array, ``(num_sequences + 1,)``
+        The ways of each sequence.
+    """
+
+    way: IntArray
+    step: IntArray
+    symbols: IntArray
+    first: IntArray
+    offsets: IntArray
+
+    @classmethod
+    def of(cls, steps: _Steps, data: Sequences, size: int) -> "_Ways | None":
+        """The ways of all sequences; None if they are many."""
+        before = np.append(0, np.cumsum(steps.is_drawn))
+        gaps = np.diff(before[data.offsets])
+        if (data.lengths * float(size) ** gaps).sum() > _MOST_WAYS:
+            return None
+        number = size**gaps
+        offsets = np.append(0, np.cumsum(number))
+        sequence = np.repeat(np.arange(data.num_sequences), number)
+        length = data.lengths[sequence]
+        begin = np.append(0, np.cumsum(length))
+        way = np.repeat(np.arange(len(sequence)), length)
+        step = np.arange(begin[-1]) - np.repeat(begin[:-1] - data.offsets[sequence], length)
+        rank = before[step] - before[data.offsets[sequence]][way]
+        digit = (way - offsets[sequence][way]) // size**rank % size
+        symbols = np.where(steps.is_drawn[step], digit, steps.symbols[step])
+        pairs = np.stack([np.roll(symbols, 1), symbols])
+        at = np.flatnonzero(data.follows[step] & (pairs >= 0).all(axis=0))
+        return cls(way[at], step[at], pairs[:, at], symbols[begin[:-1]], offsets)
+
+    def log_first(self, initial: FloatArray) -> FloatArray:
+        """Log probability of the first symbol of each way."""
+        return np.asarray(np.log(np.append(initial, 1.0))[self.first])
+
+    def log_sums(self, log_weights: FloatArray) -> float:
+        """The sum over sequences of the log of the sum over ways, from log weights of all ways."""
+        first = self.offsets[:-1]
+        top = np.maximum.reduceat(log_weights, first)
+        weights = np.exp(log_weights - np.repeat(top, np.diff(self.offsets)))
+        return float((top + np.log(np.add.reduceat(weights, first))).sum())
+
+    def choose(self, rng: np.random.Generator, log_weights: FloatArray) -> IntArray:
+        """A way of each sequence, by log weights of all, ``(num_sequences,)``."""
+        first, count = self.offsets[:-1], np.diff(self.offsets)
+        top = np.repeat(np.maximum.reduceat(log_weights, first), count)
+        running = np.append(0.0, np.cumsum(np.exp(log_weights - top)))
+        low, high = running[first], running[self.offsets[1:]]
+        at = np.searchsorted(running, low + rng.random(len(first)) * (high - low), side="right")
+        return np.asarray(np.clip(at - 1, first, self.offsets[1:] - 1))

@@ -13,6 +13,7 @@ rows have the same integral.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,15 +28,14 @@ from pgmult.latent.hyperparameters import Leaning, laplace, lean, sample_hyperpa
 from pgmult.latent.predictors import WEYL, mixed_bits
 from pgmult.latent.terms import LevelEffects, sd_at
 from pgmult.sequences.compiled.intercepts import draw_groups, log_integrals
-from pgmult.variational.sites import LogisticSite
 
 _MOST = 24  # coefficients that move together
 _LEAST = 1e-3  # coordinate of a standard deviation from which a chain starts
-_REFLECTIONS = 2
+_REFLECTIONS, _SLICED = 2, 0.25  # a move; the share of moves with a slice step, too
 _ATTENUATION = 0.346  # of logits by the variance of intercepts: (16 sqrt(3) / (15 pi))^2
 
 
-class _Rows(NamedTuple):
+class Patterns(NamedTuple):
     """Rows of individuals that differ, sorted by individual.
 
     Attributes
@@ -43,10 +43,8 @@ class _Rows(NamedTuple):
     design : array, ``(num_rows, num_others)``
     constants, taken, reached : arrays, ``(num_rows,)``
     offsets : int array, ``(num_different + 1,)``
-    which : int array, ``(num_levels,)``
-        The different individual that each level is like.
-    copies : array, ``(num_different,)``
-        How many levels are like it.
+    which : int array, ``(num_individuals,)``
+        The different individual that each one is like.
     """
 
     design: FloatArray
@@ -55,40 +53,40 @@ class _Rows(NamedTuple):
     reached: FloatArray
     offsets: IntArray
     which: IntArray
-    copies: FloatArray
 
-    def fixed(self, w: FloatArray) -> FloatArray:
-        """Predictors without the intercepts."""
-        return np.asarray(self.design @ w + self.constants)
+    def copies(self, which: IntArray) -> FloatArray:
+        """How many of some individuals are like each different one."""
+        return np.bincount(which, minlength=len(self.offsets) - 1).astype(np.float64)
 
 
 class Intercepts:
-    """Moves of a predictor around a distribution that is near the posterior of the first data.
+    """Moves of a predictor around a distribution that is near the posterior of its weights.
 
     Parameters
     ----------
     family : Additive
         `takes` says of which kind.
-    rows : LogisticSite
-        The first data.
+
+    Attributes
+    ----------
+    num_levels : int
+        Number of individuals.
+    individuals : int array, ``(num_cells,)``
+        The one of each row of the family.
     """
 
-    def __init__(self, family: Additive, rows: LogisticSite):
+    def __init__(self, family: Additive):
         (place,) = (i for i, term in enumerate(family.terms) if term.num_hyperparameters)
         self._effects, self._levels = family.terms[place], family.weights[place]
         self._others = np.delete(np.arange(family.num_weights), self._levels)
-        level = family.design[:, self._levels].argmax(axis=1)
-        self._order = np.argsort(level, kind="stable")
-        counts = np.bincount(level, minlength=self._effects.size)
-        self._offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
-        design = family.design[:, self._others].toarray()[self._order]
-        self._design, self._constants = design, family.offset[self._order]
-        columns = np.column_stack([design, self._constants])
-        self._kind = np.unique(columns, axis=0, return_inverse=True)[1].astype(np.uint64).ravel()
+        self.num_levels = self._effects.size
+        self.individuals = family.design[:, self._levels].argmax(axis=1)
+        columns = np.column_stack([family.design[:, self._others].toarray(), family.offset])
+        different, kind = np.unique(columns, axis=0, return_inverse=True)
+        self._kind = kind.ravel()
+        self._design, self._constants = different[:, :-1].copy(), different[:, -1]
         precisions = (t.precision(np.empty(0)) for t in family.terms if not t.num_hyperparameters)
         self._precision = np.concatenate([np.empty(0), *precisions])
-        self._first = self._sorted(rows)
-        self._near = self._distribution()
 
     @staticmethod
     def takes(family: Additive) -> bool:
@@ -106,86 +104,135 @@ class Intercepts:
             and bool((np.diff(columns.indptr) == 1).all() and (columns.data == 1.0).all())
         )
 
-    def start(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters and weights from which a chain starts."""
-        at = self._near.at(rng.standard_normal(len(self._near.mean)))
-        at[0] = np.clip(at[0], _LEAST, LARGEST)
-        return self._with_intercepts(rng, at, self._first)
+    def patterns(
+        self, individuals: IntArray, num: int, cells: IntArray, taken: IntArray, reached: IntArray
+    ) -> Patterns:
+        """The different ones among so many individuals, of the cells in which they have rows."""
+        tried = np.flatnonzero(reached)
+        pairs = individuals[tried] * len(self._design) + self._kind[cells[tried]]
+        pairs, place = np.unique(pairs, return_inverse=True)
+        sums = [np.bincount(place, n[tried], len(pairs)).astype(float) for n in (taken, reached)]
+        individuals, kinds = np.divmod(pairs, len(self._design))
+        code = _mixed(kinds.astype(np.uint64))
+        for number in sums:
+            code = _mixed(code ^ number.view(np.uint64))
+        running = np.append(np.uint64(0), np.cumsum(code))  # modulo 2^64
+        ends = np.searchsorted(individuals, np.arange(num + 1))
+        _, first, which = np.unique(
+            running[ends[1:]] - running[ends[:-1]], return_index=True, return_inverse=True
+        )
+        size = np.diff(ends)[first]
+        offsets = np.append(0, np.cumsum(size)).astype(np.int64)
+        rows = np.arange(offsets[-1]) + np.repeat(ends[first] - offsets[:-1], size)
+        return Patterns(
+            self._design[kinds[rows]], self._constants[kinds[rows]], sums[0][rows], sums[1][rows],
+            offsets, which.ravel(),
+        )  # fmt: skip
 
-    def step(
-        self, rng: np.random.Generator, x: FloatArray, w: FloatArray, rows: LogisticSite
-    ) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters and weights after a move."""
-        given, factor = self._sorted(rows), _scales(x)[1]
-        at = np.append(x, w[self._others] / factor)
+    def distribution(
+        self, patterns: Patterns, log_likelihood: Callable[[FloatArray], float]
+    ) -> Leaning:
+        """A distribution near that of x and the other weights: see `step`."""
 
         def log_density(at: FloatArray) -> float:
-            return self._log_density(at, given)
-
-        at = sample_hyperparameters(rng, log_density, at, self._near)
-        weight = log_density(at) - float(self._near.log_density(at))
-        for _ in range(_REFLECTIONS):
-            new = self._near.reflected(rng, at)
-            other = log_density(new) - float(self._near.log_density(new))
-            if other - weight > -rng.exponential():
-                at, weight = new, other
-        return self._with_intercepts(rng, at, given)
-
-    def _sorted(self, rows: LogisticSite) -> _Rows:
-        """The rows of individuals that differ in inputs or in how often their sticks were taken."""
-        taken, reached = rows.successes[self._order], rows.trials[self._order]
-        code = _mixed(_mixed(_mixed(self._kind) ^ taken.view(np.uint64)) ^ reached.view(np.uint64))
-        code[reached == 0.0] = 0
-        sums = np.append(np.uint64(0), np.cumsum(code))  # modulo 2^64
-        _, first, which, copies = np.unique(
-            sums[self._offsets[1:]] - sums[self._offsets[:-1]],
-            return_index=True, return_inverse=True, return_counts=True,
-        )  # fmt: skip
-        begin, size = self._offsets[first], np.diff(self._offsets)[first]
-        offsets = np.append(0, np.cumsum(size)).astype(np.int64)
-        chosen = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], size)
-        return _Rows(
-            np.ascontiguousarray(self._design[chosen]), self._constants[chosen], taken[chosen],
-            reached[chosen], offsets, which.ravel(), copies.astype(np.float64),
-        )  # fmt: skip
-
-    def _distribution(self) -> Leaning:
-        """A distribution near the posterior of x and the other weights, of the first data."""
+            return self._log_density(at, patterns, log_likelihood)
 
         def reflected(at: FloatArray) -> float:
             positive = at.copy()
             positive[0] = max(abs(at[0]), _LEAST)
-            return self._log_density(positive, self._first)
+            return log_density(positive)
 
-        start = np.append(self._effects.start(), np.zeros(len(self._others)))
-        guess = laplace(reflected, start)
+        guess = laplace(reflected, np.append(self._effects.start(), np.zeros(len(self._others))))
         guess.mean[0] = max(abs(guess.mean[0]), _LEAST)
-        return lean(lambda at: self._log_density(at, self._first), guess.mean, guess.root)
+        return lean(log_density, guess.mean, guess.root)
 
-    def _log_density(self, at: FloatArray, rows: _Rows) -> float:
+    def at(self, near: Leaning, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights that numbers stand for, intercepts at 0."""
+        at = near.at(noise)
+        at[0] = np.clip(at[0], _LEAST, LARGEST)
+        return self._weights(at)
+
+    def step(
+        self,
+        rng: np.random.Generator,
+        x: FloatArray,
+        w: FloatArray,
+        near: Leaning,
+        patterns: Patterns,
+        log_likelihood: Callable[[FloatArray], float],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights after a move, intercepts at 0.
+
+        Parameters
+        ----------
+        x, w : arrays
+            Where the chain is; intercepts play no part.
+        near : Leaning
+            Of any data but these.
+        patterns : Patterns
+        log_likelihood : callable
+            Of all individuals, from the log integral of each different one.
+        """
+        at = np.append(x, w[self._others] / _scales(x)[1])
+
+        def log_density(at: FloatArray) -> float:
+            return self._log_density(at, patterns, log_likelihood)
+
+        if rng.random() < _SLICED:
+            at = sample_hyperparameters(rng, log_density, at, near)
+        weight = log_density(at) - float(near.log_density(at))
+        for _ in range(_REFLECTIONS):
+            new = near.reflected(rng, at)
+            other = log_density(new) - float(near.log_density(new))
+            if other - weight > -rng.exponential():
+                at, weight = new, other
+        return self._weights(at)
+
+    def log_integrals(self, x: FloatArray, w: FloatArray, patterns: Patterns) -> FloatArray:
+        """Log integral over the intercept of each different individual."""
+        integrals = np.empty(len(patterns.offsets) - 1)
+        fixed = patterns.design @ w[self._others] + patterns.constants
+        log_integrals(
+            sd_at(float(x[0])), fixed, patterns.taken, patterns.reached, patterns.offsets, integrals
+        )
+        return integrals
+
+    def with_intercepts(
+        self,
+        rng: np.random.Generator,
+        x: FloatArray,
+        w: FloatArray,
+        patterns: Patterns,
+        which: IntArray,
+    ) -> FloatArray:
+        """The weights with an intercept drawn for each individual, which is like `which`."""
+        fixed = patterns.design @ w[self._others] + patterns.constants
+        sd, intercepts, w = sd_at(float(x[0])), np.empty(self.num_levels), w.copy()
+        draw_groups(
+            new_key(rng), sd, fixed, patterns.taken, patterns.reached, patterns.offsets, which,
+            intercepts,
+        )  # fmt: skip
+        w[self._levels] = sd * intercepts
+        return w
+
+    def _log_density(
+        self, at: FloatArray, patterns: Patterns, log_likelihood: Callable[[FloatArray], float]
+    ) -> float:
         """Log density of x and the attenuated weights, up to a constant."""
         prior = self._effects.log_prior(at[:1])
         if not math.isfinite(prior):
             return -math.inf
-        sd, factor = _scales(at)
-        w = factor * at[1:]
-        integrals = log_integrals(
-            sd, rows.fixed(w), rows.taken, rows.reached, rows.offsets, rows.copies
+        x, w = self._weights(at)
+        others, jacobian = w[self._others], (len(at) - 1) * math.log(_scales(at)[1])
+        integrals = self.log_integrals(x, w, patterns)
+        return float(
+            prior + jacobian - 0.5 * others @ (self._precision * others) + log_likelihood(integrals)
         )
-        jacobian = len(w) * math.log(factor)
-        return float(prior + jacobian - 0.5 * w @ (self._precision * w) + integrals)
 
-    def _with_intercepts(
-        self, rng: np.random.Generator, at: FloatArray, rows: _Rows
-    ) -> tuple[FloatArray, FloatArray]:
-        """X and weights, the intercepts from their distribution given the others."""
-        (sd, factor), intercepts = _scales(at), np.empty(self._effects.size)
-        fixed = rows.fixed(factor * at[1:])
-        draw_groups(
-            new_key(rng), sd, fixed, rows.taken, rows.reached, rows.offsets, rows.which, intercepts
-        )
-        w = np.empty(len(intercepts) + len(self._others))
-        w[self._others], w[self._levels] = factor * at[1:], sd * intercepts
+    def _weights(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters, and weights whose intercepts are 0."""
+        w = np.zeros(self.num_levels + len(self._others))
+        w[self._others] = _scales(at)[1] * at[1:]
         return at[:1], w
 
 
