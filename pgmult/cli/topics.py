@@ -40,7 +40,7 @@ from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
-_COLUMNS = ("column", "names", "count")
+_COLUMNS = ("column", "names", "count", "wide")
 _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
 _LARGE = ("topics", "group_topics", "theta")
@@ -98,6 +98,11 @@ def _add_corpus(group: Any) -> None:
     group.add_argument(
         "--count", metavar="NAME",
         help="Column of counts, where a row is a word (--column) of a document (--names)",
+    )  # fmt: skip
+    group.add_argument(
+        "--wide", metavar="COLUMNS",
+        help="Columns of counts, one for each word, where a row is a document: FIRST:LAST, 'word*'"
+        " or a,b,c",
     )  # fmt: skip
     group.add_argument(
         "--documents",
@@ -263,12 +268,13 @@ def _read_documents(
         table = read_table(options.corpus, options)
         table, left_out = complete_for([*formulas, *needed], table, options)
         said += [left_out] if left_out else []
-        corpus = table.corpus(options.column, names=options.names, count=options.count, **choices)
+        corpus = table.corpus(
+            options.column, names=options.names, count=options.count, wide=options.wide, **choices
+        )
     else:
-        if options.names is not None:
-            raise ValueError(f"--names is for tables, and {options.corpus} is a {source.kind}")
-        if options.count is not None:
-            raise ValueError(f"--count is for tables, and {options.corpus} is a {source.kind}")
+        for name in ("names", "count", "wide"):
+            if getattr(options, name) is not None:
+                raise ValueError(f"--{name} is for tables, and {options.corpus} is a {source.kind}")
         corpus = read_corpus(
             options.corpus, vocabulary=options.vocabulary, column=options.column,
             documents=options.documents or "lines", delimiter=options.delimiter,
@@ -503,8 +509,9 @@ def _pack(options: argparse.Namespace) -> int:
     from pgmult.datasets.packing import pack_files
     from pgmult.topics.data.packed import losses_of
 
-    if options.count is not None:
-        raise ValueError("--count is for fit: a table of counts is small enough")
+    for name in ("count", "wide"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} is for fit: a table of counts is small enough")
     corpus = pack_files(
         options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
         names=options.names, documents=options.documents or "lines",

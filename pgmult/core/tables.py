@@ -8,6 +8,7 @@ array([3, 5])
 """
 
 import datetime
+import fnmatch
 import re
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -422,6 +423,33 @@ def truth_of(column: NDArray[Any]) -> NDArray[np.bool_] | None:
     cells, codes = np.unique(plain, return_inverse=True)
     truths = [TRUTH.get(plain_label(str(cell).casefold())) for cell in cells.tolist()]
     return None if None in truths else np.array(truths, dtype=np.bool_)[codes]
+
+
+def columns_named(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
+    """Columns named one by one, as ``first:last``, or by a pattern with ``*``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two, or one is named twice.
+    """
+    chosen = as_list(wide.split(",") if isinstance(wide, str) else wide, "wide", "columns")
+    columns: list[str] = []
+    for word in chosen:
+        first, _, last = word.partition(":") if word not in names else (word, "", "")
+        if first in names and last in names:
+            columns += names[names.index(first) : names.index(last) + 1]
+        elif word in names:
+            columns.append(word)
+        else:
+            columns += [name for name in names if fnmatch.fnmatchcase(name, word) and "*" in word]
+    if len(set(columns)) < max(2, len(columns)):
+        few = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        raise ValueError(
+            "wide must name two different columns or more, such as 'y2000:y2009' or 'y*', got"
+            f" {wide!r} (the table has {few})"
+        )
+    return columns
 
 
 def counts_of(column: NDArray[Any], name: str) -> IntArray:

@@ -25,6 +25,7 @@ from pgmult.core.arguments import as_kind, as_path, under_name
 from pgmult.core.labels import labels_of
 from pgmult.core.tables import (
     ExactTable,
+    columns_named,
     counts_of,
     exact_columns,
     one_role_each,
@@ -58,7 +59,7 @@ class DataTable(ExactTable):
 
     def corpus(
         self, text: str | None = None, *, names: str | None = None, count: str | None = None,
-        **text_options: "Unpack[TextOptions]",
+        wide: str | Sequence[str] | None = None, **text_options: "Unpack[TextOptions]",
     ) -> "Corpus":  # fmt: skip
         """Count the words of a column of texts; the other columns stay with the corpus.
 
@@ -79,20 +80,29 @@ class DataTable(ExactTable):
             and rows of the same name are one document. Columns that do not vary within documents
             stay with the corpus. Without counts, a table is read so where no cell has more than one
             word and most names come in many rows.
+        wide : str or sequence of str, optional
+            Columns of counts, one for each word, which their names are: named one by one, as
+            ``first:last``, or by a pattern with ``*``. `text` and `count` are left out then.
         **text_options
             How words are chosen: see `pgmult.datasets.text.WordChoices`.
 
         Raises
         ------
         ValueError
-            If `text` is left out or no column of strings, no word is left, or an option is out of
-            its range.
+            If `text` is left out or no column of strings, no word is left, an option is out of its
+            range, or a cell of `wide` is no count.
         """
         from pgmult.datasets.text import count_words, tokens_of
         from pgmult.topics.data.documents import DocumentTable
 
         text = None if text is None else as_kind(text, "text", str)
         names = None if names is None else as_kind(names, "names", str)
+        if wide is not None:
+            if text is not None or count is not None:
+                raise ValueError(
+                    "text and count must be left out where wide names columns of words"
+                )
+            return self._with_column_a_word(wide, names, **text_options)
         if count is not None or self._has_word_a_row(text, names):
             return self._counted(text, names, count, **text_options)
         texts: Sequence[Text]
@@ -128,14 +138,7 @@ class DataTable(ExactTable):
         **text_options: "Unpack[TextOptions]",
     ) -> "Corpus":  # fmt: skip
         """The corpus of a table with a row for each word of each document."""
-        from pgmult.datasets.text import (
-            LOOKED_AT,
-            Dropped,
-            WordChoices,
-            chosen_counts,
-            normal_form,
-        )
-        from pgmult.topics.data.documents import DocumentTable
+        from pgmult.datasets.text import normal_form
 
         if text is None or names is None:
             raise ValueError(
@@ -158,18 +161,34 @@ class DataTable(ExactTable):
         for code, word, times in zip(codes.tolist(), words, counts, strict=True):
             if times:
                 counters[code][normal_form(word)] += times
-        options = WordChoices(**text_options)
-        choices = options.for_texts([[*c.elements()] for c in counters[:LOOKED_AT]])
         order = np.argsort(first, kind="stable").tolist()
-        corpus, losses = chosen_counts(
-            [counters[i] for i in order], documents[order].tolist(), choices, Dropped()
-        )
         others = {}
         for name in self:
             labels = np.array(list(map(str, self[name].tolist())))
             if name not in (text, count) and np.array_equal(labels, labels[first[codes]]):
                 others[name] = self.cells[name].take(np.sort(first)).values
-        return replace(corpus, table=replace(DocumentTable.of(others), losses=losses))
+        return _corpus_of(
+            [counters[i] for i in order], documents[order].tolist(), others, **text_options
+        )
+
+    def _with_column_a_word(
+        self, wide: str | Sequence[str], names: str | None, **text_options: "Unpack[TextOptions]"
+    ) -> "Corpus":
+        """The corpus of a table with a row for each document and a column for each word."""
+        from pgmult.datasets.text import normal_form
+
+        columns = columns_named(list(self), wide)
+        counters = [Counter[str]() for _ in range(len(self))]
+        for name in columns:
+            word, counts = normal_form(name), counts_of(self[name], name)
+            for i in np.flatnonzero(counts).tolist():
+                counters[i][word] += int(counts[i])
+        called = None
+        if names is not None:
+            with under_name("names", of="column"):
+                called = labels_of(self[names], names).tolist()
+        others = {name: cells for name, cells in self.columns.items() if name not in columns}
+        return _corpus_of(counters, called, others, **text_options)
 
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""
@@ -346,3 +365,17 @@ def read(
         columns, lines = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
         return DataTable(columns, str(path), lines)
     return DataTable(exact_columns(table, "table", time_zone))
+
+
+def _corpus_of(
+    counters: Sequence[Counter[str]], names: Sequence[str] | None, columns: Mapping[str, Any],
+    **text_options: "Unpack[TextOptions]",
+) -> "Corpus":  # fmt: skip
+    """The corpus of the words of documents, with columns that describe these."""
+    from pgmult.datasets.text import LOOKED_AT, Dropped, WordChoices, chosen_counts
+    from pgmult.topics.data.documents import DocumentTable
+
+    options = WordChoices(**text_options)
+    choices = options.for_texts([[*c.elements()] for c in counters[:LOOKED_AT]])
+    corpus, losses = chosen_counts(counters, names, choices, Dropped())
+    return replace(corpus, table=replace(DocumentTable.of(columns), losses=losses))

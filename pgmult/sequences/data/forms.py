@@ -11,46 +11,24 @@ states one after another). Both become the form with a row for each step.
 ['in', 'in', 'out', 'out', 'out']
 """
 
-import fnmatch
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmult.core.arguments import as_list
 from pgmult.core.labels import labels_of, numbered
-from pgmult.core.tables import Cells, chosen_columns, exact_array, exact_columns, missing_in
-from pgmult.sequences.data.sequences import few_of
+from pgmult.core.tables import (
+    Cells,
+    chosen_columns,
+    columns_named,
+    exact_array,
+    exact_columns,
+    missing_in,
+)
 from pgmult.sequences.data.times import read_times
 
 TIME, STATE = "time", "state"  # columns of a table that had a column for each time
-
-
-def wide_columns(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
-    """The columns of the times: named one by one, as ``first:last``, or by a pattern with ``*``.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two.
-    """
-    chosen = as_list(wide.split(",") if isinstance(wide, str) else wide, "wide", "columns")
-    columns: list[str] = []
-    for word in chosen:
-        first, _, last = word.partition(":") if word not in names else (word, "", "")
-        if first in names and last in names:
-            columns += names[names.index(first) : names.index(last) + 1]
-        elif word in names:
-            columns.append(word)
-        else:
-            columns += [name for name in names if fnmatch.fnmatchcase(name, word) and "*" in word]
-    if len(set(columns)) < max(2, len(columns)):
-        raise ValueError(
-            "wide must name two different columns or more, such as 'y2000:y2009' or 'y*', got"
-            f" {wide!r} (the table has {few_of(map(repr, names))})"
-        )
-    return columns
 
 
 def from_wide(table: Any, wide: str | Sequence[str]) -> dict[str, Cells]:
@@ -60,8 +38,8 @@ def from_wide(table: Any, wide: str | Sequence[str]) -> dict[str, Cells]:
     ----------
     table : data frame, or mapping from name to column
     wide : str or sequence of str
-        Columns of the times, as `wide_columns` takes them. The number that ends each name is its
-        time where all have one and these increase; otherwise steps follow each other.
+        Columns of the times: see `pgmult.core.tables.columns_named`. The number that ends each name
+        is its time where all have one and these increase; otherwise steps follow each other.
 
     Returns
     -------
@@ -69,7 +47,7 @@ def from_wide(table: Any, wide: str | Sequence[str]) -> dict[str, Cells]:
         ``time``, ``state``, and the other columns, which stay the same along a row.
     """
     cells = exact_columns(table, "table")
-    columns = wide_columns(list(cells), wide)
+    columns = columns_named(list(cells), wide)
     endings = [re.search(r"\d+$", name) for name in columns]
     numbers = [int(ending[0]) for ending in endings if ending is not None]
     if len(numbers) < len(columns) or (np.diff(numbers) <= 0).any():
@@ -184,7 +162,7 @@ def in_steps(
             raise ValueError("begin and end must be left out where wide names columns of times")
         long = from_wide(table, wide)
         if named["sequence"] is None:  # a row is a sequence
-            size = len(wide_columns(list(exact_columns(table, "table")), wide))
+            size = len(columns_named(list(exact_columns(table, "table")), wide))
             long["row"] = Cells(np.arange(len(long[STATE].values)) // size + 1)
             named["sequence"] = "row"
         return long, {**named, "symbol": STATE, "time": TIME}

@@ -179,6 +179,40 @@ class TestTidyCounts:
             read(TIDY).corpus(**how)
 
 
+WIDE = {
+    "doc_id": ["b", "a", "c"], "year": [1999, 2001, 2003],
+    "tax": [3, 1, 0], "the": [9, 0, 0], "war": [1, 0, 0], "new york": [0, 2, 0],
+}  # fmt: skip
+
+
+class TestWideCounts:
+    @pytest.mark.parametrize("wide", ["tax:new york", ["war", "new york", "the", "tax"]])
+    def test_a_column_is_a_word(self, wide):
+        corpus = read(WIDE).corpus(wide=wide, names="doc_id")
+        assert counts_of(corpus) == [
+            ("b", {"tax": 3, "war": 1}), ("a", {"tax": 1, "new york": 2}), ("c", {})
+        ]  # fmt: skip
+        assert sorted(corpus.table.columns) == ["doc_id", "year"]
+
+    def test_it_is_the_corpus_of_a_row_a_word(self):
+        long = {"doc": ["b", "b", "a", "a"], "term": ["tax", "war", "tax", "new york"]}
+        tidy = read({**long, "n": [3, 1, 1, 2]}).corpus("term", names="doc", count="n")
+        rows = read({name: cells[:2] for name, cells in WIDE.items()})
+        assert counts_of(rows.corpus(wide="tax:new york", names="doc_id")) == counts_of(tidy)
+
+    @pytest.mark.parametrize(
+        ("how", "said"),
+        [
+            ({"wide": "tax:war", "text": "doc_id"}, "text and count must be left out"),
+            ({"wide": "tax"}, "two different columns"),
+            ({"wide": "doc_id:tax"}, "'doc_id' must hold numbers"),
+        ],
+    )
+    def test_what_is_refused(self, how, said):
+        with pytest.raises(ValueError, match=said):
+            read(WIDE).corpus(**how)
+
+
 class TestMatrices:
     COUNTS = np.array([[0, 2, 0], [1, 0, 7]])
 

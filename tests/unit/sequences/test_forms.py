@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.sequences.data.forms import from_spells, from_wide, wide_columns
+from pgmult.core.tables import columns_named
+from pgmult.sequences.data.forms import from_spells, from_wide
 from pgmult.sequences.data.times import usual_step
 
 LONG = {
@@ -34,7 +35,7 @@ def test_a_row_for_each_person(steps):
     same(pgmult.read(wide).sequences(sequence="id", wide="y2000:y2003"), steps)
     same(pgmult.read(wide).sequences(sequence="id", wide="y*"), steps)
     for chosen in ("y2000,y2001,y2003", ["y2000", "y2001", "y2003"]):
-        assert wide_columns([*wide], chosen) == ["y2000", "y2001", "y2003"]
+        assert columns_named([*wide], chosen) == ["y2000", "y2001", "y2003"]
     with pytest.warns(UserWarning, match="2 steps have no row"):
         data = pgmult.read(wide).sequences(sequence="id", wide="y*", inputs="~ sex")
     assert data.num_inputs == 1
