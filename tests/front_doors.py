@@ -569,7 +569,7 @@ ARGUMENTS = {
         make_model=sequences.MarkovChain,
     ),
     "sequences.check": lambda: dict(run=sequence_states()),
-    "sequences.effects": lambda: dict(run=sequence_states(), column="step", values=[0, 1]),
+    "sequences.effects": lambda: dict(run=sequence_states(), column="step", values=[1, 2]),
     "sequences.report": lambda: dict(run=sequence_states(), title="t", comparison=False),
     "sequences.SequenceForecaster": lambda: dict(n_components=1),
     "sequences.SequenceForecaster.fit": lambda: dict(X=["ABBA", "BAB"]),

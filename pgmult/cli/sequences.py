@@ -27,6 +27,7 @@ from pgmult.cli.shared import (
     option,
     read_table,
     share,
+    titled,
     unfollow,
     whole_number,
     width,
@@ -173,7 +174,7 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
 
-    data, kind = _read(options, _formula(options))
+    data, kind, subject = _read(options, _formula(options))
     if data.channels and (options.symbols or options.max_symbols):
         raise ValueError("--symbols and --max-symbols are for one --symbol, not for several")
     if options.symbols is not None:
@@ -193,7 +194,7 @@ def _job(options: argparse.Namespace) -> Job:
         if later.design is not None:
             held_out |= {f"{_INPUT}{name}": cells for name, cells in table_of(later.design).items()}
     notes = {
-        "title": options.title or f"Sequences in {options.data.name}",
+        "title": options.title or f"{subject} in {options.data.name}",
         "source": f"{options.data} ({kind})",
     }
     model, words = _model(options, data, notes)
@@ -252,7 +253,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     }
     if options.model == "markov" and data.design is not None:
         words = f"a Markov chain of order 1 whose transitions depend on {options.inputs}"
-        models["markov"] = MixedMarkovChain(data.num_symbols), words
+        models["markov"] = MixedMarkovChain(data.num_symbols, allowed=allowed), words
     dims = options.state_dim or (usual_state_dim(data),)
     for size in dims:
         words = f"probabilities driven by a linear Gaussian state of {size} dimensions"
@@ -291,10 +292,8 @@ def _allowed(options: argparse.Namespace, data: Any) -> Any:
 
     if not options.forbid and not options.only_observed:
         return None
-    if options.model not in ("markov", "markov2") or data.design is not None:
-        raise ValueError(
-            "--forbid and --only-observed are for --model markov and markov2 without --inputs"
-        )
+    if options.model not in ("markov", "markov2"):
+        raise ValueError("--forbid and --only-observed are for --model markov and markov2")
     names = data.alphabet.tolist()
     stays = np.eye(len(names), dtype=np.bool_)
     allowed = np.ones_like(stays)
@@ -332,8 +331,8 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
     return models
 
 
-def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
-    """Sequences of a file, and what kind of file it is by its name."""
+def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str, str]:
+    """Sequences of a file, what kind of file it is by its name, and what they are of."""
     from pgmult.core.labels import warn_of_look_alikes
     from pgmult.datasets.fasta import read_fasta
     from pgmult.sequences.data.sequences import as_sequences
@@ -355,7 +354,9 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
             table, left_out = _without_gaps(table, columns, inputs, options)
         if inputs is not None:
             chosen["inputs"] = inputs
-        return table.sequences(**chosen), ", ".join(filter(None, ("table", left_out)))
+        channels = [options.symbol] if isinstance(options.symbol, str) else options.symbol or []
+        subject = ", ".join(titled(table, name) for name in channels) or "Sequences"
+        return table.sequences(**chosen), ", ".join(filter(None, ("table", left_out))), subject
     if inputs is not None:
         raise ValueError(f"{options.data} is no table: --inputs is for tables")
     if chosen or options.delimiter is not None:
@@ -375,7 +376,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
                 " is the rarest",
                 stacklevel=2,
             )
-        return data, "FASTA"
+        return data, "FASTA", "Sequences"
     if suffix != ".txt":
         raise ValueError(
             f"{options.data}: the name must end in .csv, .tsv, .jsonl (tables), .fa, .fasta, .fna,"
@@ -383,7 +384,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str]:
         )
     if options.units is None:
         raise ValueError(f"{options.data} is a text: say --units words or --units characters")
-    return _read_text(options), "text"
+    return _read_text(options), "text", "Sequences"
 
 
 def _without_gaps(
@@ -392,7 +393,7 @@ def _without_gaps(
     """A table whose gaps are refused or are missing steps, without rows of no sequence or time."""
     import numpy as np
 
-    from pgmult.core.tables import Cells, exact_array
+    from pgmult.core.tables import exact_array
     from pgmult.formulas.language import parse
 
     def of(*names: str) -> dict[str, str | None]:
@@ -421,7 +422,7 @@ def _without_gaps(
     def filled(name: str, gaps: Any, value: Any) -> Any:
         values = table.cells[name].values.astype(object)
         values[gaps] = value
-        return Cells(exact_array(values))
+        return table.cells[name]._replace(values=exact_array(values))
 
     cells = {name: table.cells[name] for name in table.cells}
     cells[options.symbol] = filled(options.symbol, unknown, None)
@@ -492,7 +493,7 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
     is_table = _is_table(options.data)
     unfollow(options, ["units", "weight"] if is_table else [*_COLUMNS, "delimiter"])
-    new, _ = _read(options, run.data.design)
+    new = _read(options, run.data.design)[0]
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
         warnings.warn(

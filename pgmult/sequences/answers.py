@@ -59,7 +59,7 @@ class Probabilities(Answer):
     def table(self) -> Table:
         """A row for each step and symbol, as `pgmult.core.tabled.Table`.
 
-        Its columns are ``sequence`` and ``symbol`` (names, or numbers from 0), ``step`` (from 0 in
+        Its columns are ``sequence`` (a name, or a number from 1), ``symbol``, ``step`` (from 1 in
         each sequence), ``time`` where the sequences have it, ``mean``, and ``q0.05`` and so on for
         each level.
         """

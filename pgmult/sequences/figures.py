@@ -54,11 +54,16 @@ def key_of(data: Sequences) -> str:
 
 
 def when(data: Sequences, sequence: int, step: float) -> str:
-    """The time of a step of a sequence, or its number."""
+    """The time of a step of a sequence, or its number, from 1."""
     times = data.times([sequence], [round(step)])
     if times is None:
-        return f"{step:.0f}"
+        return step_number(step)
     return date_text(times[0]) if isinstance(times[0], np.datetime64) else str(times[0])
+
+
+def step_number(step: float) -> str:
+    """What the step at a place from 0 is called."""
+    return f"{step + 1.0:.0f}"
 
 
 def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
@@ -68,9 +73,12 @@ def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:
-    """Columns of a table of steps: ``sequence``, ``step``, ``time`` if there is one."""
-    names = sequence if data.names is None else data.names[sequence]
-    columns = [Column("sequence", names, key_of(data)), Column("step", step, "step")]
+    """Columns of a table of steps: ``sequence``, ``step``, ``time`` if there is one.
+
+    Steps count from 1, as do sequences without names.
+    """
+    names = sequence + 1 if data.names is None else data.names[sequence]
+    columns = [Column("sequence", names, key_of(data)), Column("step", step + 1, "step")]
     if (times := data.times(sequence, step)) is not None:
         form = date_text if times.dtype.kind == "M" else str
         columns.append(Column("time", times, "time", form))
@@ -79,9 +87,8 @@ def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[C
 
 def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
     """Options of `Lines`: an axis of steps of a sequence, with times where it has them."""
-    if data.starts is None:
-        return {"x_label": "step"}
-    return {"x_label": "time", "tick_text": partial(when, data, sequence)}
+    label = "step" if data.starts is None else "time"
+    return {"x_label": label, "tick_text": partial(when, data, sequence)}
 
 
 def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
@@ -127,7 +134,7 @@ def raster(
         symbols[data.offsets[s] + first : data.offsets[s + 1]]
         for s, first in zip(shown, starts, strict=True)
     ]
-    axis: dict[str, Any] = {"x_label": "step of the sequence"}
+    axis: dict[str, Any] = {"x_label": "step of the sequence", "tick_text": step_number}
     if len(shown) == 1 or (data.starts is not None and len(np.unique(data.starts)) == 1):
         axis = axis_of(data, shown[0])
     return Raster(

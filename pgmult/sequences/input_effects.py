@@ -76,7 +76,7 @@ def effects(
     run : Posterior
         Of sequences, that kept what `pgmult.sequences.predict` takes, such as ``states``.
     column : "sequence", "step", "time" or an input
-        What to compare: sequences, by name or number; steps, from 0 in each sequence; or times,
+        What to compare: sequences, by name or number; steps, from 1 in each sequence; or times,
         where the sequences have them.
     values : sequence, optional
         Of the column; all of them if left out.

@@ -264,7 +264,8 @@ class Sequences:
             s = int(np.argmax(bad))
             raise ValueError(
                 "at must leave steps on both sides of every cut, got"
-                f" {np.broadcast_to(at, cut.shape)[s]} for sequence {s} of {self.lengths[s]} steps"
+                f" {np.broadcast_to(at, cut.shape)[s]} for sequence {s + 1}, of {self.lengths[s]}"
+                " steps"
             )
         middle = self.offsets[:-1] + cut
         every = np.arange(self.num_sequences)
@@ -508,7 +509,7 @@ def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequ
             alphabet = names_of_columns if alphabet is None else alphabet
             if names_of_columns != list(alphabet):
                 raise ValueError(
-                    f"the columns of sequence {s} must be the alphabet, {few_of(alphabet)}, got"
+                    f"the columns of sequence {s + 1} must be the alphabet, {few_of(alphabet)}, got"
                     f" {few_of(names_of_columns)}"
                 )
         kind, cells = _as_part(cells, s)
@@ -518,7 +519,9 @@ def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequ
         raise ValueError("data must hold at least one sequence, got none")
     lengths = np.array([cells.shape[0] for cells in parts])
     if (lengths == 0).any():
-        raise ValueError(f"data must have a step a sequence, sequence {lengths.argmin()} is empty")
+        raise ValueError(
+            f"data must have a step a sequence, sequence {lengths.argmin() + 1} is empty"
+        )
     if len(kinds) > 1:
         raise ValueError(f"data must be of one kind, got {' and '.join(sorted(kinds))}")
     kind, requested = kinds.pop(), num_symbols
@@ -614,7 +617,7 @@ def _as_part(cells: Any, s: int) -> tuple[str, Any]:
         if cells.dtype == object:
             raise TypeError(
                 "data must hold integers, strings or counts, got a data frame of other cells in"
-                f" sequence {s} (give a column of lists or strings alone: frame[{name!r}])"
+                f" sequence {s + 1} (give a column of lists or strings alone: frame[{name!r}])"
             )
     elif isinstance(cells, _Column):
         missing, cells = np.asarray(cells.isna()), cells.to_numpy()
@@ -624,7 +627,8 @@ def _as_part(cells: Any, s: int) -> tuple[str, Any]:
     elif not isinstance(cells, list | tuple | np.ndarray):
         raise TypeError(
             "data must be a list, string, array, Series or DataFrame of counts for each sequence,"
-            f" got {brief(cells)} for {s} (decode bytes; give a dict's values and names=)"
+            f" got {brief(cells)} for number {s + 1} (decode bytes; give values of a dict and"
+            " names=)"
         )
     if isinstance(cells, list | tuple) and any(isinstance(x, str) for x in cells):
         labels = np.empty(len(cells), dtype=object)
@@ -633,16 +637,16 @@ def _as_part(cells: Any, s: int) -> tuple[str, Any]:
     try:
         array = np.asarray(cells)
     except ValueError as error:
-        raise ValueError(f"data must be rectangular, sequence {s} is not: {error}") from None
+        raise ValueError(f"data must be rectangular, sequence {s + 1} is not: {error}") from None
     words = array.dtype.kind == "U" or (array.dtype == object and len(array) > 0)
     if words and array.ndim == 1 and _is_labels(array):
         return "labels", array
     if array.dtype.kind not in "iufb":
         raise TypeError(
-            f"data must hold integers, strings or counts, got dtype {array.dtype} in sequence {s}"
+            f"data must hold integers, strings or counts, got {array.dtype} in sequence {s + 1}"
         )
     if array.ndim not in (1, 2):
-        raise ValueError(f"data must have 1 or 2 axes a sequence, got shape {array.shape} in {s}")
+        raise ValueError(f"data must have 1 or 2 axes, got shape {array.shape} in sequence {s + 1}")
     return ("counts" if array.ndim == 2 else "symbols"), array
 
 
@@ -701,8 +705,8 @@ def _number_labels(
         except KeyError:
             t = next(t for t, x in enumerate(words) if x not in number)
             raise ValueError(
-                f"data must be labels of the alphabet of symbols, got {words[t]!r} at step {t} of"
-                f" sequence {s} (a missing step is None)"
+                f"data must be labels of the alphabet of symbols, got {words[t]!r} at step"
+                f" {t + 1} of sequence {s + 1} (a missing step is None)"
             ) from None
     return numbered, labels
 
@@ -719,7 +723,7 @@ def _from_symbols(
             t = int(np.argmax(bad))
             raise ValueError(
                 f"data must be symbols from 0 to {'K - 1' if num_symbols is None else top - 1},"
-                f" got {row[t]} at step {t} of sequence {s} (a missing step is -1)"
+                f" got {row[t]} at step {t + 1} of sequence {s + 1} (a missing step is -1)"
             )
         rows.append(row.astype(np.int32))
     steps = np.concatenate(rows)
@@ -737,7 +741,7 @@ def _from_counts(
     matrices: list[Any] = []
     for s, cells in enumerate(parts):
         sparse = scipy.sparse.issparse(cells)
-        what = f"data's {'stored ' * sparse}counts of sequence {s}"
+        what = f"data's {'stored ' * sparse}counts of sequence {s + 1}"
         integers = as_counts(cells.data if sparse else cells, what)
         matrix = (
             scipy.sparse.csr_array((integers, cells.indices, cells.indptr), shape=cells.shape)
@@ -747,7 +751,7 @@ def _from_counts(
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
                 f"data must count the same symbols in every sequence, got {matrix.shape[1]}"
-                f" columns in sequence {s} and {matrices[0].shape[1]} in sequence 0"
+                f" columns in sequence {s + 1} and {matrices[0].shape[1]} in sequence 1"
             )
         matrices.append(matrix)
     table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
@@ -786,11 +790,11 @@ def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> ND
 def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     total = int(lengths.sum())
     if isinstance(inputs, list | tuple) and len(inputs) == len(lengths) and np.ndim(inputs[0]) == 2:
-        arrays = [as_finite(rows, f"inputs of sequence {s}") for s, rows in enumerate(inputs)]
+        arrays = [as_finite(rows, f"inputs of sequence {s + 1}") for s, rows in enumerate(inputs)]
         for s, array in enumerate(arrays):
             if array.shape != (lengths[s], arrays[0].shape[1]):
                 raise ValueError(
-                    f"inputs of sequence {s} must have shape"
+                    f"inputs of sequence {s + 1} must have shape"
                     f" {(int(lengths[s]), arrays[0].shape[1])}, got {array.shape}"
                 )
         array = np.concatenate(arrays)

@@ -574,7 +574,7 @@ def sample_paths(rng: np.random.Generator, chains: compiled.HiddenChains) -> Int
     impossible = np.isneginf(log_predictive)
     if impossible.any():
         raise FloatingPointError(
-            f"the observations of step {int(np.argmax(impossible))} have probability 0 in every"
+            f"the observations of step {int(np.argmax(impossible)) + 1} have probability 0 in every"
             " state that can be there"
         )
     return states

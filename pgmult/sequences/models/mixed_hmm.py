@@ -192,13 +192,14 @@ class MixedHMM(MultinomialHMM):
         "initial", "transition", "emission", "weights", "hyperparameters", "sds",
         "effective_states",
     )  # fmt: skip
+    rules_out: ClassVar[bool] = False  # transitions that are not allowed
     label_dims: ClassVar[frozenset[str]] = MultinomialHMM.label_dims | {"stick"}
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "initial", "transition", "emission", "weights", "hyperparameters",
     )  # fmt: skip
 
     def _complete(self) -> None:
-        if self.allowed is not None:
+        if self.allowed is not None and not self.rules_out:
             raise ValueError("allowed is for MultinomialHMM: MixedHMM allows every transition")
 
     def as_data(self, data: Any) -> Sequences:

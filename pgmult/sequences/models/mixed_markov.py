@@ -56,6 +56,7 @@ from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
+from pgmult.sequences.models.markov import refuse_not_allowed
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.updates.intercepts import Intercepts, Patterns
 from pgmult.variational.sites import LogisticSite
@@ -64,6 +65,7 @@ _NOTHING = np.empty(0)
 _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _KICKS = 3
+_CERTAIN = 1e6  # constant of a stick whose probability is 1
 _MOST_WAYS = 200_000  # steps of all ways to fill missing symbols in
 _ROUNDS = 2  # of distributions near the posterior
 
@@ -91,11 +93,11 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     default_keep: ClassVar[tuple[str, ...]] = MixedHMM.default_keep[:-1]  # states are observed
     monitored: ClassVar[tuple[str, ...]] = ("transition",)
+    rules_out: ClassVar[bool] = True
     label_dims: ClassVar[frozenset[str]] = frozenset()
     label_rows: ClassVar[Mapping[str, str]] = {}
 
     def _complete(self) -> None:
-        MixedHMM._complete(self)
         if self.inputs != "transitions":
             raise ValueError(f"inputs act on transitions of a Markov chain, got {self.inputs!r}")
 
@@ -105,7 +107,8 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         Raises
         ------
         ValueError
-            If there are other symbols, several observations of a step, or no inputs.
+            If there are other symbols, several observations of a step, no inputs, or transitions
+            that are not allowed.
         """
         sequences = MixedHMM.as_data(self, data)
         if sequences.num_symbols != self.num_states:
@@ -119,7 +122,25 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
                 f"a Markov chain has one symbol a step, got {sequences.totals[step]} at step"
                 f" {step + 1} (MixedHMM takes several)"
             )
+        if self.allowed is not None:
+            refuse_not_allowed(sequences, self.allowed)
         return sequences
+
+    def shifts(self, num_symbols: int) -> tuple[FloatArray, FloatArray]:
+        """The constants of the sticks, which rule out what is not allowed."""
+        shifts, none = MixedHMM.shifts(self, num_symbols)
+        if self.allowed is None:
+            return shifts, none
+        order = self.sticks(np.arange(num_symbols))[1].order
+        is_open = np.take_along_axis(self.allowed, order, axis=1)
+        later = is_open[:, :0:-1].cumsum(axis=1)[:, ::-1]  # symbols that may break after each
+        free = np.where(np.arange(num_symbols - 1) > 0, -np.log(np.maximum(later, 1)), 0.0)
+        forced = np.where(is_open[:, :-1], _CERTAIN, -_CERTAIN)
+        return np.where(is_open[:, :-1] & (later > 0), free, forced).ravel(), none
+
+    def free_sticks(self, num_symbols: int) -> BoolArray:
+        """Which sticks are neither ruled out nor certain, ``(num_sticks,)``."""
+        return np.abs(self.shifts(num_symbols)[0]) < _CERTAIN
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols, which are the states, and sticks by their names."""
@@ -246,6 +267,7 @@ class TransitionSampler:
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self.model, self.data, self._inputs = model, data, model.seen(data.design)
         self._sticks, self._steps = model.sticks(data.order)[1], _Steps(model, data)
+        self._is_free = model.free_sticks(data.num_symbols)
         drawn, which = self._steps.is_drawn, self._inputs.which
         beside = drawn | np.append(False, drawn[:-1])
         open_steps = beside & data.follows & ~self._steps.is_over
@@ -292,6 +314,9 @@ class TransitionSampler:
         w, x = state.weights.copy(), state.hyperparameters.copy()
         with one_blas_thread():
             for s, (cells, moves) in enumerate(self._of_stick):
+                if not self._is_free[s]:
+                    x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
+                    continue
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
                 x[s, terms.x], w[s, terms.w] = moves.step(rng, x[s, terms.x], w[s, terms.w], rows)
         return self.model.state_at(initial, w, x, self.data)
@@ -308,7 +333,7 @@ class InterceptSampler:
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self.model, self.data, self._inputs = model, data, model.seen(data.design)
-        self._steps = _Steps(model, data)
+        self._steps, self._is_free = _Steps(model, data), model.free_sticks(data.num_symbols)
         family = self._inputs.parts[0].latent.family
         self._sticks = [
             Intercepts(Additive(family.terms, family.design, family.offset + shift))
@@ -391,9 +416,10 @@ class InterceptSampler:
                 symbols = self._steps.draw(rng, state)
                 first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
                 like = [alike.which for alike in patterns]
-                for s, stick in enumerate(self._sticks):
+                for s in np.flatnonzero(self._is_free):
                     target = patterns[s].copies(like[s]).dot
-                    x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns[s], target)
+                    near = self._near[s]
+                    x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], near, patterns[s], target)
             else:
                 patterns = self._different
                 chosen = self._move(rng, state.initial, x, w)
@@ -401,6 +427,9 @@ class InterceptSampler:
                 by_level = chosen[np.argsort(self._individual[self.data.offsets[:-1]])]
                 like = [alike.which[by_level] for alike in patterns]
             for s, stick in enumerate(self._sticks):
+                if not self._is_free[s]:
+                    x[s], w[s] = terms.latent.family.sample(rng)
+                    continue
                 w[s] = stick.with_intercepts(rng, x[s], w[s], patterns[s], like[s])
         initial = self._steps.initial(rng, first)
         every_x, every_w = self._inputs.start(self.model.shifts(self.data.num_symbols))
@@ -412,7 +441,8 @@ class InterceptSampler:
     ) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""
         each = self._integrals([*x], [*w])
-        for s, (stick, patterns) in enumerate(zip(self._sticks, self._different, strict=True)):
+        for s in np.flatnonzero(self._is_free):
+            stick, patterns = self._sticks[s], self._different[s]
             target = self._log_likelihood(s, initial, each)
             x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns, target)
             each[s] = stick.log_integrals(x[s], w[s], patterns)[patterns.which]

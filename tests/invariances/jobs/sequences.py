@@ -117,6 +117,11 @@ MARKOV = Job(
             tables=lambda name, t: changed(t, n=[1] * len(t["year"])),
             fit=lambda words: [*words, "--count", "n"], verbs=("forecast", "transitions"),
         ),
+        Variation(
+            "aggregation", "a weight of one for everybody", tolerance=0.0, first_only=True,
+            tables=lambda name, t: changed(t, w=[1] * len(t["year"])),
+            fit=lambda words: [*words, "--weight", "w"], verbs=("effects", "check"),
+        ),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
         Variation(
             "besides", "a person without observations", tables=with_rows(*NOBODY),

@@ -312,7 +312,7 @@ class TestSequences:
         assert "What comes next" in out
         code, out, _ = run(capsys, "sequences", "forecast", sequence_run, "--steps", 2)
         rows = list(csv.DictReader(out.splitlines()))
-        assert [r["step"] for r in rows] == ["20", "20", "21", "21"] * 2
+        assert [r["step"] for r in rows] == ["21", "21", "22", "22"] * 2
         assert {r["symbol"] for r in rows} == {"stable", "relapse"}
         code, out, _ = run(capsys, "sequences", "export", sequence_run, "--json")
         table = json.loads(out)

@@ -150,7 +150,7 @@ def test_an_impossible_step_is_minus_infinity_and_then_missing(arithmetic):
     data = as_sequences([[0, 2, 1, 3]], num_symbols=4)
     got = MODEL.log_predictive(draw_of(state), data)
     np.testing.assert_allclose(got, [np.log(0.5), -np.inf, np.log(0.5), -np.inf], rtol=1e-12)
-    with pytest.raises(FloatingPointError, match="step 1 have probability 0"):
+    with pytest.raises(FloatingPointError, match="step 2 have probability 0"):
         MODEL.sample_states(np.random.default_rng(0), state, data)
 
 

@@ -26,7 +26,7 @@ class TestEffects:
         steps = run.predict().mean
         found = run.effects("sequence")
         np.testing.assert_allclose(found.mean, [steps[:4].mean(axis=0), steps[4:].mean(axis=0)])
-        by_step = run.effects("step", [0, 5])
+        by_step = run.effects("step", [1, 6])
         np.testing.assert_allclose(by_step.mean, [(steps[0] + steps[4]) / 2, steps[9]])
         gap = found.difference("sequence", "two", "one")
         np.testing.assert_allclose(gap.mean, found.mean[1] - found.mean[0])

@@ -120,7 +120,7 @@ def test_bad_input(fitted):
         make().score(WEATHER)
     with pytest.raises(ValueError, match="n_jobs must be an integer other than 0"):
         make(n_jobs=0).fit(WEATHER)
-    with pytest.raises(ValueError, match="sequence 1 is empty"):
+    with pytest.raises(ValueError, match="sequence 2 is empty"):
         make().fit([["a", "b"], []])
     with pytest.raises(ValueError, match="snow"):
         fitted.predict([["sun", "snow"]])

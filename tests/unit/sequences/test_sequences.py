@@ -83,25 +83,25 @@ def test_split_take_and_extend_keep_everything_together():
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        ([[0, 1], []], {}, "sequence 1 is empty"),
+        ([[0, 1], []], {}, "sequence 2 is empty"),
         ([], {}, "at least one sequence"),
-        ([[0, 1], [1, 3]], {"num_symbols": 3}, "got 3 at step 1 of sequence 1"),
-        ([[0, -2]], {}, "got -2 at step 1 of sequence 0"),
-        ([[0, np.nan]], {}, "got nan at step 1 of sequence 0.*missing step is -1"),
-        ([[0, 0.5]], {}, "got 0.5 at step 1"),
-        ([COUNTS, COUNTS - 1], {}, "of sequence 1 must be non-negative integers, got -1 at"),
-        ([COUNTS + 0.5], {}, "of sequence 0 must be .*, got 1.5 at"),
-        (np.where(COUNTS == 3, np.nan, COUNTS), {}, "of sequence 0 must be .*, got nan at row 2"),
+        ([[0, 1], [1, 3]], {"num_symbols": 3}, "got 3 at step 2 of sequence 2"),
+        ([[0, -2]], {}, "got -2 at step 2 of sequence 1"),
+        ([[0, np.nan]], {}, "got nan at step 2 of sequence 1.*missing step is -1"),
+        ([[0, 0.5]], {}, "got 0.5 at step 2"),
+        ([COUNTS, COUNTS - 1], {}, "of sequence 2 must be non-negative integers, got -1 at"),
+        ([COUNTS + 0.5], {}, "of sequence 1 must be .*, got 1.5 at"),
+        (np.where(COUNTS == 3, np.nan, COUNTS), {}, "of sequence 1 must be .*, got nan at row 2"),
         (
             scipy.sparse.csr_array(np.where(COUNTS == 3, np.nan, COUNTS)),
             {},
             "stored counts of .* got nan",
         ),
-        ([COUNTS, COUNTS[:, :2]], {}, "got 2 columns in sequence 1 and 3"),
+        ([COUNTS, COUNTS[:, :2]], {}, "got 2 columns in sequence 2 and 3"),
         ([COUNTS, [0, 1]], {}, "one kind, got counts and symbols"),
         ([[0, 0]], {}, "at least 2 symbols"),
         ([[-1, -1]], {"num_symbols": 4}, "all steps are missing"),
-        ("ABX", {"alphabet": "AB"}, "got 'X' at step 2 of sequence 0"),
+        ("ABX", {"alphabet": "AB"}, "got 'X' at step 3 of sequence 1"),
         ("AB", {"alphabet": "AAB"}, "3 different labels"),
         ("AB", {"num_symbols": 5}, "num_symbols is 5, the data have 2"),
         ("ABC", {"order": [0, 1, 1]}, "permutation of 0, ..., 2"),
@@ -113,7 +113,7 @@ def test_split_take_and_extend_keep_everything_together():
         ),
         ("ABC", {"inputs": np.zeros((2, 1))}, r"\(3, num_inputs\)"),
         ("ABC", {"inputs": [[0.0], [np.nan], [1.0]]}, "inputs must be finite, got nan at row 1"),
-        (["AB", "BA"], {"inputs": [np.zeros((2, 1)), np.zeros((3, 1))]}, "inputs of sequence 1"),
+        (["AB", "BA"], {"inputs": [np.zeros((2, 1)), np.zeros((3, 1))]}, "inputs of sequence 2"),
         ("ABC", {"names": ["a", "b"]}, "names must be one a sequence"),
         (np.zeros((2, 2, 2, 2)), {}, "1 to 3 axes"),
         (scipy.sparse.csr_array(np.array([[2**31, 1]])), {}, "below 2..31"),
@@ -159,7 +159,7 @@ def test_tables_are_count_series_and_columns_are_sequences():
     assert data.alphabet.tolist() == ["wine", "beer"]
     np.testing.assert_array_equal(rows(data), [[2, 1], [0, 0], [1, 3]])
     assert as_sequences([table, table]).lengths.tolist() == [3, 3]
-    with pytest.raises(ValueError, match="columns of sequence 1 must be the alphabet, wine, beer"):
+    with pytest.raises(ValueError, match="columns of sequence 2 must be the alphabet, wine, beer"):
         as_sequences([table, table[["beer", "wine"]]])
     with pytest.raises(TypeError, match="must hold integers, strings or counts"):
         as_sequences(pandas.DataFrame({"day": ["sun", "rain"]}))

@@ -100,7 +100,7 @@ def test_answers_as_tables():
     found = StepProbs(mean[None], mean, quantiles, levels, data).to_dataframe()
     assert found.columns.tolist() == ["sequence", "step", "symbol", "mean", "q0.05", "q0.95"]
     assert found["sequence"].tolist() == ["a"] * 9 + ["b"] * 3
-    assert found["step"].tolist() == np.repeat([0, 1, 2, 0], 3).tolist()
+    assert found["step"].tolist() == np.repeat([1, 2, 3, 1], 3).tolist()
     assert found["symbol"].tolist() == ["x", "y", "z"] * 4
     assert (found["mean"] == mean.ravel()).all()
     assert (found["q0.95"] == quantiles[1].ravel()).all()
@@ -109,14 +109,14 @@ def test_answers_as_tables():
         mean[None, :1], mean[:1], quantiles[:, :1], levels, data, np.array([1]),
         np.zeros((1, 1), dtype=np.int64),
     ).to_dataframe()  # fmt: skip
-    assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 1]]
+    assert imputed[["sequence", "step"]].drop_duplicates().values.tolist() == [["a", 2]]
 
     ahead = Forecast(
         mean.reshape(1, 2, 2, 3), mean.reshape(2, 2, 3), quantiles.reshape(2, 2, 2, 3), levels,
         data, np.zeros((1, 2, 2), dtype=np.int64),
     ).to_dataframe()  # fmt: skip
     rows = ahead[["sequence", "step"]].drop_duplicates().values.tolist()
-    assert rows == [["a", 3], ["a", 4], ["b", 1], ["b", 2]]
+    assert rows == [["a", 4], ["a", 5], ["b", 2], ["b", 3]]
     assert (ahead["q0.05"] == quantiles[0].ravel()).all()
 
 

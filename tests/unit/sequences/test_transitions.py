@@ -300,3 +300,49 @@ def test_sequences_count_by_their_weights():
         pgmult.read(table | {"people": [0] * 320}).sequences(
             "state", sequence="id", time="year", weight="people"
         )
+
+
+class TestInputsAndTransitionsThatAreRuledOut:
+    ALLOWED = np.array([[True, True, False], [True, True, True], [False, False, True]])
+
+    @pytest.fixture
+    def data(self):
+        rng, rows = np.random.default_rng(1), []
+        for person in range(30):
+            symbol = 0
+            for t in range(8):
+                rows.append((f"p{person}", t, person % 2, "abc"[symbol] if t != 3 else None))
+                symbol = int(rng.choice(3, p=[[0.6, 0.4, 0.0], [0.3, 0.4, 0.3], [0, 0, 1]][symbol]))
+        columns = dict(
+            zip(("who", "t", "x", "is"), map(list, zip(*rows, strict=True)), strict=True)
+        )
+        table = pgmult.read(columns)
+        return table.sequences("is", sequence="who", time="t", inputs="~ x + (1 | who)")
+
+    def test_shares_of_the_others_are_equal_where_weights_are_0(self, data):
+        model = MixedMarkovChain(4, allowed=np.array(
+            [[1, 1, 0, 1], [1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]], dtype=bool
+        ))  # fmt: skip
+        table = {"is": list("abcd"), "x": [0.0, 1.0, 2.0, 3.0]}
+        steps = pgmult.read(table).sequences("is", inputs="~ x")
+        state = model.state_at(np.full(4, 0.25), np.zeros((12, 2)), np.empty((12, 0)), steps)
+        exact = [[0.5, 0.25, 0, 0.25], [1 / 6, 0.5, 1 / 6, 1 / 6], [0, 0, 0.5, 0.5], [0, 0, 0, 1]]
+        np.testing.assert_allclose(state.transition, exact, atol=1e-12)
+
+    def test_posterior(self, data):
+        model = MixedMarkovChain(3, allowed=self.ALLOWED)
+        run = pgmult.sample(
+            model, data, draws=150, tune=50, chains=2, random_seed=0, progressbar=False,
+            keep=["initial", "transition", "emission", "weights", "hyperparameters"],
+        )  # fmt: skip
+        moves = run.transitions()
+        assert (moves.draws[:, ~self.ALLOWED] == 0.0).all()
+        exact = [[0.6, 0.4, 0.0], [0.3, 0.4, 0.3], [0, 0, 1]]
+        np.testing.assert_allclose(moves.mean, exact, atol=0.15)
+        assert moves.reach().mean[2, 0] == 0.0
+
+    def test_data_that_contradict_are_refused(self, data):
+        allowed = self.ALLOWED.copy()
+        allowed[0, 1] = False
+        with pytest.raises(ValueError, match="allowed must have all that was observed: b comes"):
+            MixedMarkovChain(3, allowed=allowed).as_data(data)
