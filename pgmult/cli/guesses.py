@@ -9,6 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import compress, count, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pgmult.cli.kinds import (
     FEW,
     MOST_OUTCOMES,
-    PEOPLE,
-    RANKS,
+    NAMES,
     SCALES,
     SHOWN,
     ColumnGuess,
@@ -27,31 +27,15 @@ from pgmult.cli.kinds import (
 if TYPE_CHECKING:
     from pgmult.core.reports import Section
 
-_ALTERNATIVES = "alt alternative alternatives option brand mode plan product route"
-_TERMS = "term terms word words token tokens feature features lemma lemmas stem ngram bigram"
-_DOCUMENTS = "doc docs document documents docid docname text texts book title chapter article"
-_DOCUMENTS += " speech paper review tweet post message id"
 _WORDS, _WORDS_EACH = 50, 10  # different words, and rows of a document on average
-_PAIRED = (
-    "case cases ncases control controls ncontrols success successes failure failures yes no agree"
-    " disagree alive dead survived died present absent left right men women male female males"
-    " females boys girls infected positive negative pos neg"
-)
-_CHOICES = "choice chosen mode alt brand depvar"
 _MOST_CODES = 6  # labels that are whole numbers
-_TRIALS = "n size total totals trials games ntotal denominator applications attempts exposed tested"
-_TRIALS += " holders"
-_TOTALS = (
-    f"{_TRIALS} all eligible registered electorate voters population pop ballots valid turnout"
-)
-_BEGINS, _ENDS = "begin begins start from onset entry tstart", "end ends stop to until exit tstop"
-_PERIODS = "y year yr t time w wave m month d day visit a age state status period round step"
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
+_STEP = re.compile(r"(.*?)[\W_]*(\d+)")  # the name of a column of a step
+_BATTERY = 4  # questions of a kind: a table that has more is about them
 _ITEMS = 3  # columns of one kind that make a row a sequence
 _MOST_ROWS = 300  # each of which may have a deviation
 _MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
 _FEWEST_STEPS, _FEWEST_OCCASIONS = 10, 5
-_EXACT_COUNTS = "n count counts freq frequency weight weights"
 _MOST_NUMBERS = 2  # columns of fractions beside counts of rows
 _WIDTH = 94  # of a command's lines
 _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best are all printed
@@ -104,6 +88,14 @@ def in_formula(name: str) -> str:
     return ""
 
 
+def listed(columns: Sequence[ColumnGuess], most: int = SHOWN) -> str:
+    """Names of columns in words, only the first of many."""
+    names = [f"'{shortened(c.name)}'" for c in columns]
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def file_of(path: Path) -> str:
     """A path that no command takes for an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)
@@ -118,20 +110,22 @@ class Guesses:
         self.columns = [
             c for c in columns
             if c.can_be_named and not c.is_row_number
-            and (3 if c.is_outcome == 2 else 4) * c.missing < 2 * len(c.cells)
+            and (4 - (c.is_outcome > 0)) * c.missing < 2 * len(c.cells)
         ]  # fmt: skip
         self.num_rows = len(columns[0].cells) if columns else 0
+        stem = re.sub(r"[\W_]", "", path.stem.lower())
+        self.subject = [c for c in self.columns if re.sub(r"[\W_]", "", c.name.lower()) == stem]
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
-        years = [c for c in times if c.is_called("year years yr")]
+        years = [c for c in times if c.is_called("year")]
         self.time = next(iter([c for c in times if c.kind == "dates"] or years or times), None)
         counts = [c for c in self.columns if c.is_count and c is not self.time]
-        several = sum(c.is_called("count counts") for c in counts) > 1  # likes, replies
+        several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
         if fractions > _MOST_NUMBERS:  # a row is a thing that is measured, not a cell of a table
             counts = [
                 c for c in counts
-                if c.is_sample_size or c.name.lower() in _EXACT_COUNTS.split()
+                if c.is_sample_size or c.name.lower() in NAMES["exact count"].split()
             ]  # fmt: skip
         counts = [] if several else counts
         counts += [c for c in self.columns if c.is_survey_weight]
@@ -150,7 +144,7 @@ class Guesses:
             jobs.append(choice)
         elif sequences := self._spells() or self._careers():
             jobs.append(sequences)
-        else:
+        elif not self._rows_of_a_choice() and not self._words_side_by_side():
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
         return [job for job in jobs if job is not None]
@@ -163,7 +157,7 @@ class Guesses:
     def _repeated(self) -> ColumnGuess | None:
         """The column of people who have several rows, if there is one."""
         for c in self.columns:
-            can_be = c in self.identifiers or (c.is_category and c.is_called(PEOPLE))
+            can_be = c in self.identifiers or (c.is_category and c.is_called("person"))
             if can_be and 1.5 * len(c.counts) <= c.counts.total() and len(c.counts) > FEW:
                 return c
         return None
@@ -197,9 +191,10 @@ class Guesses:
     def _can_be_outcome(self, c: ColumnGuess) -> bool:
         most = MOST_OUTCOMES + (MOST_OUTCOMES // 2 if c.is_outcome == 2 else 0)
         labels = c.is_category and len(c.counts) <= most
-        numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
+        few = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
+        numbers = few or (c in self.subject and c.kind == "whole numbers")
         used = c in (self.time, self.count, self.people, *self.places) or c.cycle is not None
-        used = used or (c.is_called(PEOPLE) and c.is_outcome < 2 and not c.is_graded)
+        used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
     def _score(self, c: ColumnGuess) -> float:
@@ -208,7 +203,8 @@ class Guesses:
             if x not in (self.count, self.people, self.time, *self.identifiers - {c})
             and len(x.counts) > 1
         ]  # fmt: skip
-        score = {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
+        score = 3.0 if c in self.subject else {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
+        score += 1.5 * (sum(_are_of_one_kind(c, x) for x in self.columns) > _BATTERY)
         score += 1.5 * (c is others[0]) + 1.0 * (c is others[-1])
         score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded + 1.5 * c.is_denied
         score -= 3.0 * c.is_trait + 3.0 * c.is_treatment
@@ -233,7 +229,7 @@ class Guesses:
             best < 2.0
             or (counted[0].startswith("p(") and (outcomes[0] in counted[1] or named < 2))
             or counted[1] == self._shares()
-            or (len(counted[1]) > 2 and named < 2)
+            or (len(counted[1]) > 2 and (named < 2 or outcomes[0] in counted[1]))
         )
         if counted is not None and of_counts:
             commands.append(self._regress(*counted))
@@ -243,7 +239,7 @@ class Guesses:
                 continue
             if (self.count is None or not of_counts) and len(commands) < _MOST_GUESSES:
                 formula, terms = in_formula(outcome.name), self._terms(outcome)
-                if not terms:
+                if not terms and len(self.columns) > 1:
                     continue
                 used = dict([*terms.items()][:MOST_TERMS])
                 if len(terms) > len(used) and not limited:
@@ -253,6 +249,17 @@ class Guesses:
         if not commands:
             return None
         why = f"How the shares of '{names[0]}' depend on {limited or 'the '}other columns."
+        if len(self.columns) == 1:
+            why = f"How large the shares of '{names[0]}' are."
+        if of_counts and counted is not None and counted[0].startswith("p("):
+            part, total = sorted(counted[1], key=lambda c: sum(c.numbers[c.codes >= 0]))
+            if not total.is_called("trials"):
+                why += f" {listed([part])} is never above {listed([total])} and is taken for a part"
+                why += " of it: write c( in place of p( if they are two categories."
+        numbered = [c for c in outcomes if c.is_number and c.is_outcome < 2 and in_order(c)]
+        if numbered and f"'{numbered[0].name} ~" in "".join(commands):
+            why += f" Numbers of {listed(numbered)} are taken for answers in an order: leave"
+            why += " --ordered out if they are codes."
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If you ask about {or_of}, paste the command of that column."
@@ -264,11 +271,8 @@ class Guesses:
         gaps = [c for c in several if c.missing > _MOST_GAPS * self.num_rows]
         if not gaps:
             return ""
-        shown = len(gaps) if len(gaps) <= SHOWN + 1 else SHOWN
-        names = ", ".join(f"'{shortened(c.name)}'" for c in gaps[:shown])
-        others = f" and {len(gaps) - shown} others" if len(gaps) > shown else ""
         verb = "lack" if len(gaps) > 1 else "lacks"
-        return f" Left out: {names}{others}, which {verb} values in a quarter of the rows or more."
+        return f" Left out: {listed(gaps)}, which {verb} values in a quarter of the rows or more."
 
     def _regress(self, outcome: str, columns: Sequence[ColumnGuess]) -> str:
         """The command of a regression."""
@@ -286,7 +290,7 @@ class Guesses:
     def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]] | None:
         """Columns of counts: successes and trials, or the categories that stand together."""
         counts = [c for c in self.columns if self._may_be_counts(c)]
-        trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called(_TRIALS)]
+        trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called("trials")]
         runs: list[list[ColumnGuess]] = [[]]
         for c in self.columns:
             if c in counts:
@@ -304,11 +308,15 @@ class Guesses:
                 return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
         if (shares := self._shares()) and self.count:
             return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
-        pair = len(longest) == 2 and not self._is_among_numbers(longest)
-        if not (pair or 3 <= len(longest) <= MOST_OUTCOMES):
-            return None
-        named = ", ".join(in_formula(c.name) for c in longest)
-        return f"c({named})", longest
+        names = [in_formula(c.name) for c in longest]
+        if len(longest) == 2:
+            total = next((i for i in (1, 0) if _is_at_most(longest[1 - i], longest[i])), None)
+            opposites = sum(c.is_called("pair") for c in longest)  # one is as females of animals
+            if total is not None and opposites == 1 and min(longest[total].counts) > 0:
+                return f"p({names[1 - total]}, {names[total]})", longest
+            if self._is_among_numbers(longest):
+                return None
+        return (f"c({', '.join(names)})", longest) if 2 <= len(names) <= MOST_OUTCOMES else None
 
     def _categories_of(self, run: list[ColumnGuess]) -> list[ColumnGuess]:
         """Columns of counts without their total, if they are counts of the same: most of a table.
@@ -320,15 +328,15 @@ class Guesses:
         if len(run) > 2:
             run = [
                 c for c in run
-                if not c.is_called(_TOTALS) and not _is_sum(c, [x for x in run if x is not c])
+                if not c.is_called("trials", "total") and not _is_sum(c, [x for x in run if x is not c])
             ]  # fmt: skip
-        if 2 * sum(c.is_scale and min(c.counts) > 0 for c in run) > len(run):
+        if 2 * sum(c.is_scale and min(c.counts) > 0 for c in run) >= max(2, len(run)):
             return []
         others = [c for c in self.columns if c not in (*run, self.time, *self.identifiers)]
-        numbers = [c for c in others if c.is_number and not c.is_called(_TOTALS)]
+        numbers = [c for c in others if c.is_number and not c.is_called("trials", "total")]
         alike = len(run) > 2 and len(begin_alike([c.name for c in run])) >= _ALIKE
         few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
-        sure = len(run) > 2 or any(c.is_called(_PAIRED) for c in run)
+        sure = len(run) > 2 or any(c.is_called("pair") for c in run)
         few = few and not any(
             self._can_be_outcome(c) and (c.is_outcome or not sure) and not c.is_trait
             for c in others
@@ -365,7 +373,7 @@ class Guesses:
 
     def _may_be_counts(self, c: ColumnGuess) -> bool:
         many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
-        named = in_formula(c.name) and not (c.is_measure or c.is_called(f"{PEOPLE} strata stratum"))
+        named = in_formula(c.name) and not (c.is_measure or c.is_called("person", "stratum"))
         return many and bool(named) and c.missing <= _MOST_GAPS * self.num_rows
 
     # ------------------------------------------------------------------- terms
@@ -393,6 +401,8 @@ class Guesses:
                 continue
             if c not in self.identifiers and any(_implied(c, x) for x in without):
                 continue
+            if _is_sum(c, without):
+                continue
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
                 fixed[name] = c
@@ -405,9 +415,10 @@ class Guesses:
             elif c.kind == "dates" or (
                 c.is_number
                 and c not in self.identifiers
-                and (c is self.time or not c.is_different_in_each_row)
+                and (c.is_measure or not c.is_different_in_each_row)
             ):
-                curves[f"s({name})" if different > FEW else name] = c
+                if different <= FEW or not any(c.is_in_order_of(x) for x in curves.values()):
+                    curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
         apart = _independent({**fixed, **curves}, [*without, *groups.values()])
         fixed, curves = ({t: c for t, c in x.items() if t in apart} for x in (fixed, curves))
@@ -430,7 +441,10 @@ class Guesses:
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
             labels = min(
-                (len(np.unique(c.codes[left & (c.codes >= 0)])) / len(c.counts) for c in of_labels),
+                (
+                    np.count_nonzero(np.bincount(c.codes[left & (c.codes >= 0)])) / len(c.counts)
+                    for c in of_labels
+                ),
                 default=1,
             )
             if left.sum() >= (1 - _MOST_LOST) * self.num_rows and labels > 0.5:
@@ -483,16 +497,16 @@ class Guesses:
             if c.kind in ("labels", "names, all different") and len(c.counts) >= _WORDS
             and 10 * sum(" " in str(x).strip() for x in c.counts) <= len(c.counts)
         ]  # fmt: skip
-        for word in sorted(words, key=lambda c: not c.is_called(_TERMS)):
+        for word in sorted(words, key=lambda c: not c.is_called("term")):
             documents = [
                 c for c in self.every_column
                 if c not in (word, self.count) and c.can_be_named and c.kind != "numbers"
                 and c.counts and self.num_rows >= _WORDS_EACH * len(c.counts) > _WORDS_EACH
-                and (c.is_called(_DOCUMENTS) or (word.is_called(_TERMS) and c is not self.time))
+                and (c.is_called("document") or (word.is_called("term") and c is not self.time))
             ]  # fmt: skip
             documents.sort(
                 key=lambda c: (
-                    not c.is_called(_DOCUMENTS), -sum(x.follows_from(c) for x in documents),
+                    not c.is_called("document"), -sum(x.follows_from(c) for x in documents),
                     -len(c.counts),
                 )
             )  # fmt: skip
@@ -505,7 +519,7 @@ class Guesses:
                 ]  # fmt: skip
                 if pairs < 0.95 * self.num_rows:
                     counts = []
-                if counts or (word.is_called(_TERMS) and pairs < 0.95 * self.num_rows):
+                if counts or (word.is_called("term") and pairs < 0.95 * self.num_rows):
                     return self._of_words(word, document, counts[:1])
         return None
 
@@ -533,20 +547,46 @@ class Guesses:
 
     def lacking(self) -> list[str]:
         """Sentences on columns that a job needs and that are not there."""
-        shares = self._shares()
-        if not shares or self.count is not None:
-            return []
-        names = ", ".join(f"'{shortened(c.name)}'" for c in shares[:SHOWN])
-        names += f" and {len(shares) - SHOWN} more columns" if len(shares) > SHOWN else ""
-        return [
-            f"{names} are shares of 1 or of 100, and no column says of how many observations: add"
-            " it as a column n, and pgmult FILE prints the command."
+        sentences = []
+        if (shares := self._shares()) and self.count is None:
+            sentences.append(
+                f"{listed(shares)} are shares of 1 or of 100, and no column says of how many"
+                " observations: add it as a column n, and pgmult FILE prints the command."
+            )
+        parts = [
+            next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
+            for word in ("year", "month", "day", "hour", "minute")
         ]
+        if None not in parts[:3] and not any(c.kind == "dates" for c in self.columns):
+            sentences.append(
+                f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
+                " columns: join them to one, such as 1999-12-31 or 1999-12-31T18:00, and"
+                " pgmult FILE prints commands for sequences and curves in time."
+            )
+        if words := self._words_side_by_side():
+            sentences.append(
+                f"{listed(words)} are counts of many categories, such as words of documents: write"
+                " them as rows of document, word and n, and pgmult FILE prints commands for topics."
+            )
+        if (size := self._rows_of_a_choice()) and not self._choice():
+            sentences.append(
+                f"Each {size} rows have one 1 in '{shortened(self._taken[0].name)}', as the"
+                " alternatives of a choice do: number the choices in a column, and pgmult FILE"
+                " prints the command."
+            )
+        return sentences
+
+    def _words_side_by_side(self) -> list[ColumnGuess]:
+        """Columns of counts, most of them 0, if most of a table are of this kind and they are many."""
+        numbers = [c for c in self.columns if c.kind == "whole numbers" and min(c.counts) == 0]
+        sparse = [c for c in numbers if 2 * c.counts[0] > self.num_rows and max(c.counts) > 1]
+        enough = len(sparse) > MOST_OUTCOMES and 2 * len(sparse) > len(self.columns)
+        return sparse if enough else []
 
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
         symbols = [c for c in self.columns if c.is_category or c.is_code]
-        symbols = [c for c in symbols if c not in self.places and not c.is_called(PEOPLE)]
+        symbols = [c for c in symbols if c not in self.places and not c.is_called("person")]
         symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
         if self.counted is not None:
             symbols = [c for c in symbols if c not in self.counted[1]]
@@ -594,10 +634,10 @@ class Guesses:
     def _spells(self) -> Guess | None:
         """Rows with the first and the last time of a state."""
         symbols = [c for c in self.columns if c.is_category and len(c.counts) <= _MOST_SYMBOLS]
-        whose = [c for c in self.every_column if c in self.identifiers or c.is_called(PEOPLE)]
+        whose = [c for c in self.every_column if c in self.identifiers or c.is_called("person")]
         named = (
-            [c for c in self.columns if c.is_called(words) and c.kind in ("dates", "whole numbers")]
-            for words in (_BEGINS, _ENDS)
+            [c for c in self.columns if c.is_called(role) and c.kind in ("dates", "whole numbers")]
+            for role in ("begin", "end")
         )
         symbols = [c for c in symbols if 2 * len(c.counts) <= self.num_rows]
         for begin, end in product(*named):
@@ -631,14 +671,15 @@ class Guesses:
         for c in self.every_column:
             if not (c.can_be_named and _is_state(c)):
                 runs.append([])
-            elif runs[-1] and _follows_in_time(runs[-1][-1].name, c.name) and _share(runs[-1], c):
+            elif runs[-1] and _follows(runs[-1][-1].name, c.name) and _share(runs[-1], c):
                 runs[-1].append(c)
             else:
                 runs.append([c])
-        longest = max(runs, key=len)
+        longest = max((run for run in runs if not run or _are_steps(run)), key=len, default=[])
         if len(longest) < _ITEMS or len({x for c in longest for x in c.counts}) > _MOST_SYMBOLS:
             return None
-        if any(c.is_outcome == 2 and c not in longest for c in self.columns):
+        most = 2 * len(longest) >= len(self.columns) and longest[0].kind == "labels"
+        if not most and any(c.is_outcome == 2 and c not in longest for c in self.columns):
             return None
         rows = [
             [x for x in row if x is not None]
@@ -650,7 +691,7 @@ class Guesses:
         whose = [
             c for c in self.every_column
             if c not in longest and len(c.counts) == self.num_rows and c.can_be_named
-            and (c.is_called(PEOPLE + " name") or c.name.lower().startswith("id"))
+            and (c.is_called("person", "name") or c.name.lower().startswith("id"))
         ]  # fmt: skip
         options: list[Option] = [("--wide", [wide])]
         options += [("--sequence", [c.name]) for c in whose[:1]]
@@ -714,16 +755,19 @@ class Guesses:
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
         used = [*where, category, *([self.count] if self.count else [])]
-        return Guess(
-            "Fields", f"Shares of {labels} over {over}.", [self._fit("fields", used, options)]
-        )
+        why = f"Shares of {labels} over {over}."
+        left = [c for c in others if c is not category and c.is_called("trait")]
+        if self.count is not None and left and not self.places:
+            why += f" Rows of all {listed(left)} are added up: --inputs takes names of places, too,"
+            why += " with a table of their coordinates for --places."
+        return Guess("Fields", why, [self._fit("fields", used, options)])
 
     def _is_of_a_group(self, outcome: ColumnGuess) -> bool:
         """Whether it follows from labels of another column, as continents do from countries."""
         return any(
             len(outcome.counts) < len(c.counts) and 3 * len(c.counts) <= c.counts.total()
             and outcome.follows_from(c)
-            for c in self.columns if c.is_category or c.is_called(PEOPLE)
+            for c in self.columns if c.is_category or c.is_called("person")
         )  # fmt: skip
 
     def _coordinates(self) -> list[ColumnGuess]:
@@ -738,14 +782,15 @@ class Guesses:
         """Rows of alternatives, of which one was taken in each occasion; or columns of them."""
         from pgmult.core.tables import exact_array, truth_of
 
-        people = [None, *(c for c in self.columns if c.is_called(PEOPLE))]
-        named = sorted(self.columns, key=lambda c: not c.is_called("choice chosen taken depvar"))
-        named = [c for c in named if not c.is_called("case cases")]  # and controls that match
+        people = [c for c in self.columns if c.is_called("person") or c in self.identifiers]
+        people.sort(key=lambda c: not c.is_called("person"))
+        named = sorted(self.columns, key=lambda c: not c.is_called("taken"))
+        named = [c for c in named if not c.is_called("case")]  # and controls that match
         two = [c for c in named if len(c.counts) == 2 and not c.missing]
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
-        for occasion, who in product(self.columns, people):
+        for who, occasion in product([None, *people], self.columns):
             few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
             if not any(many <= number <= few * many for number in numbers) or occasion is who:
                 continue
@@ -760,23 +805,39 @@ class Guesses:
                     return self._of_occasions(column, occasion, who, of_row)
         return self._of_wide()
 
+    @cached_property
+    def _taken(self) -> list[ColumnGuess]:
+        """Columns of 0 and 1 with one 1 in each few rows, as where these are a choice."""
+        taken = []
+        for c in self.columns:
+            ones = c.counts[1] if c.is_yes_or_no and not c.missing else 0
+            if ones < 2 * _FEWEST_OCCASIONS or not 2 <= len(c.cells) / ones <= MOST_OUTCOMES:
+                continue
+            if len(c.cells) % ones == 0 and not c.is_called("case"):
+                taken += [c] if (c.numbers.reshape(ones, -1).sum(axis=1) == 1).all() else []
+        return taken
+
+    def _rows_of_a_choice(self) -> int:
+        """Number of rows of each choice, if nothing but their order says which belong together."""
+        return len(self._taken[0].cells) // self._taken[0].counts[1] if self._taken else 0
+
     def _of_occasions(
         self, taken: ColumnGuess, occasion: ColumnGuess, who: ColumnGuess | None, of_row: list[Any]
     ) -> Guess | None:
         number = len(set(of_row))
         people = [who] if who else [
             column for column in self.columns
-            if column.is_called(PEOPLE) and 2 * len(column.counts) <= number
+            if column.is_called("person") and 2 * len(column.counts) <= number
             and len(set(zip(column.cells, occasion.cells, strict=True))) == number
         ]  # fmt: skip
         names = [
             column for column in self.columns
             if column is not taken and len(column.counts) <= MOST_OUTCOMES
             and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
-            and (column.is_called(_ALTERNATIVES)  # or every occasion has all labels
+            and (column.is_called("alternative")  # or every occasion has all labels
                  or (column.is_category and len(column.counts) * number == len(of_row)))
         ]  # fmt: skip
-        names.sort(key=lambda column: not column.is_called(_ALTERNATIVES))
+        names.sort(key=lambda column: not column.is_called("alternative"))
         attributes, coded = self._of_alternatives(of_row, (taken, occasion, *people, *names))
         outcome, whose = in_formula(taken.name), in_formula(people[0].name) if people else ""
         of_choosers = [
@@ -852,9 +913,11 @@ class Guesses:
             if not wide or not outcome:
                 continue
             of_alternatives = [c for _, of in wide.values() for c in of.values()]
+            if taken in of_alternatives:
+                continue
             people = [
                 c for c in self.columns
-                if c.is_called(PEOPLE) and 2 * len(c.counts) <= len(c.cells) and c is not taken
+                if c.is_called("person") and 2 * len(c.counts) <= len(c.cells) and c is not taken
             ]  # fmt: skip
             people.sort(key=lambda c: not c.is_in_blocks)
             numbers = self._numbers(taken, *people, *of_alternatives)
@@ -903,7 +966,7 @@ class Guesses:
         labels = {label_of(label): label for label in taken.counts}
         complete: dict[str, dict[Any, ColumnGuess]] = {}
         alike = begin_alike([*labels])
-        between = r"[\W_]*" if taken.is_called(_CHOICES) else r"[\W_]"
+        between = r"[\W_]*" if taken.is_called("choice") else r"[\W_]"
         for cut in dict.fromkeys(("", alike)):
             ends: dict[str, dict[Any, ColumnGuess]] = {}
             for label, column in product(labels, self.columns):
@@ -932,7 +995,7 @@ def in_order(column: ColumnGuess) -> list[Any]:
     >>> in_order(ColumnGuess("trust", "labels", ["high", "low", "medium", "low"]))
     ['low', 'medium', 'high']
     """
-    if len(column.counts) < 3 or column.is_called("status event type class code"):
+    if len(column.counts) < 3 or column.is_called("unordered"):
         return []
     if column.is_scale:
         return sorted(int(value) for value in column.counts)
@@ -986,7 +1049,7 @@ def _is_at_most(one: ColumnGuess, other: ColumnGuess) -> bool:
 
 def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
     """Whether a column has the sum of others, but in 1 of 20 rows."""
-    if len(others) < 2 or not column.is_number:
+    if len(others) < 2 or not all(c.is_number for c in (column, *others)):
         return False
     apart = column.numbers - sum(c.numbers for c in others)
     complete = apart[apart == apart]
@@ -994,8 +1057,9 @@ def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
 
 
 def _are_of_one_kind(one: ColumnGuess, other: ColumnGuess) -> bool:
-    """Whether two columns are answers to items of one battery: the same labels, a word shared."""
-    return one.counts.keys() == other.counts.keys() and not one.words.isdisjoint(other.words)
+    """Whether two columns are answers to items of one battery: the same labels, names alike."""
+    alike = one.name[:_ALIKE] == other.name[:_ALIKE] or not one.words.isdisjoint(other.words)
+    return alike and one.counts.keys() == other.counts.keys()
 
 
 def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess | None) -> bool:
@@ -1016,17 +1080,42 @@ def _is_state(c: ColumnGuess) -> bool:
     return c.kind == "labels" and len(c.counts) <= _MOST_SYMBOLS
 
 
-def _follows_in_time(name: str, after: str) -> bool:
-    """Whether two names are those of a time and of the next: y2000 and y2001, Dec.93 and Jan.94."""
-    first, second = (re.fullmatch(r"(.*?)[\W_]*(\d+)", one.lower()) for one in (name, after))
+def _follows(name: str, after: str) -> bool:
+    """Whether two names are those of a step and of the next: V1 and V2, Dec.93 and Jan.94."""
+    first, second = (_STEP.fullmatch(one.lower()) for one in (name, after))
     if not (first and second):
         return False
     months = _MONTHS.split()
     if first[1][:3] in months and second[1][:3] in months:
         return months.index(second[1][:3]) == (months.index(first[1][:3]) + 1) % 12
-    is_year = 1500 <= int(first[2]) <= 2200
-    named = not first[1] or is_year or first[1] in _PERIODS.split()
-    return named and first[1] == second[1] and int(first[2]) < int(second[2])
+    return first[1] == second[1] and int(first[2]) < int(second[2])
+
+
+def _are_steps(columns: Sequence[ColumnGuess]) -> bool:
+    """Whether columns whose names are numbered are times, and no answers to several questions.
+
+    A name says so, or the labels: without a known order, and the same in all columns, which say no
+    more than their number, or of which neighbours agree more often than others.
+    """
+    first = _STEP.fullmatch(columns[0].name.lower())
+    word, number = (first[1], int(first[2])) if first else ("", 0)
+    is_named = not word or word[:3] in _MONTHS.split() or word in NAMES["period"].split()
+    if is_named or 1500 <= number <= 2200:
+        return True
+    labels = {*map(frozenset, (c.counts for c in columns))}
+    alike = frozenset.union(*labels) in labels and len(max(labels, key=len)) > 2
+    graded = any(c.kind != "labels" or c.is_graded for c in columns)
+    if not alike or graded or columns[0].is_called("item") or len(columns) <= _ITEMS:
+        return False
+    if len(labels) == 1 and columns[0].is_called("numbered"):
+        return True
+    half = len(columns) // 2
+    near, far = (
+        sum(a == b for c, x in zip(columns, columns[apart:], strict=False)
+            for a, b in zip(c.cells, x.cells, strict=True)) / (len(columns) - apart)
+        for apart in (1, half)
+    )  # fmt: skip
+    return near > far + 0.05 * len(columns[0].cells)
 
 
 def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:
@@ -1056,7 +1145,7 @@ def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
         return len(ranges) > 1 and all(one[1] < other[0] for one, other in pairwise(ranges))
     if 3 * len(column.counts) > column.counts.total():
         return False
-    if column.is_called(RANKS) and outcome.is_called(RANKS):
+    if column.is_called("rank") and outcome.is_called("rank"):
         return True
     return outcome.follows_from(column) or (
         len(outcome.counts) <= MOST_OUTCOMES and column.follows_from(outcome)

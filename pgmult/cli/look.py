@@ -7,6 +7,7 @@ their names, and says so (`pgmult.cli.guesses`).
 import argparse
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,13 +142,14 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
 
     said, no_value, misread = [], [], set()
     for column in columns:
-        name, texts = shortened(column.name), [*map(str, column.counts)]
+        name = shortened(column.name)
         if column.kind == "nothing":
             said.append(f"{name} holds no value at all.")
         if not column.can_be_named:
             said.append(f"{name} is a name that no command can take: rename the column to use it.")
         if column.kind not in ("labels", "US states", "names, all different"):
             continue
+        texts = [*map(str, column.counts)]
         if column.missing and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", x) for x in texts):
             said.append(
                 f"{name} has codes of two letters, and NA means that there is no value: with"
@@ -178,9 +180,10 @@ def _odd_cells(column: ColumnGuess) -> tuple[list[str], str]:
     from pgmult.datasets.columns import is_number_or_date
 
     texts = {str(value): times for value, times in column.counts.items()}
-    odd = [text for text in texts if not is_number_or_date(text)]
+    gaps = [text for text in texts if text.strip().lower() in _GAPS.split()]
+    no_numbers = (text for text in texts if not is_number_or_date(text))
+    odd = [*islice(no_numbers, len(gaps) + SHOWN + 1)]
     others = column.counts.total() - sum(texts[text] for text in odd)
-    gaps = [text for text in odd if text.strip().lower() in _GAPS.split()]
     if (
         odd
         and others

@@ -12,6 +12,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,26 +86,42 @@ def typed(
     >>> typed(["1", "2"], "x"), typed(["1", None], "x"), typed(["1", "x"], "x")
     (array([1, 2]), array([1, None], dtype=object), array(['1', 'x'], dtype='<U1'))
     """
-    return _typed(cells, name, time_zone, numbers).values
+    return _typed(_Texts.of(cells), name, time_zone, numbers).values
+
+
+class _Texts(NamedTuple):
+    """Cells of text: the different ones, and the number of that of each row."""
+
+    different: list[str | None]
+    rows: IntArray
+
+    @classmethod
+    def of(cls, cells: Sequence[str | None]) -> "_Texts":
+        """Look at each text once."""
+        numbers = {text: i for i, text in enumerate(dict.fromkeys(cells))}
+        rows = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
+        return cls([*numbers], rows)
 
 
 def _typed(
-    cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
+    texts: _Texts, name: str, time_zone: str | None = None, numbers: bool = True
 ) -> Cells:
     """Make cells of a column as `typed` does, with the order and zone that `Cells` keeps."""
-    present = {cell for cell in cells if cell is not None}
+    present = [text for text in texts.different if text is not None]
+    are_numbers = numbers and all(map(_NUMBER.fullmatch, present))
+    if present and not are_numbers and all(map(_DATE.fullmatch, present)):
+        days = [None if text is None else _day(text) for text in texts.different]
+        with suppress(ValueError):  # the 31st of June
+            times = [text and datetime.datetime.fromisoformat(text) for text in days]
+            days = []
+        if not days:
+            dates = exact([times[i] for i in texts.rows.tolist()], repr(name), time_zone)
+            return dates._replace(values=dates.values.astype("datetime64[s]"))
     if not present:
-        return Cells(np.array(cells, dtype=object))
-    if numbers and all(_NUMBER.fullmatch(cell) for cell in present):
-        return Cells(numbers_of_texts(cells))
-    if all(_DATE.fullmatch(cell) for cell in present):
-        try:
-            times = [None if x is None else datetime.datetime.fromisoformat(_day(x)) for x in cells]
-        except ValueError:  # the 31st of June
-            return Cells(exact_array(cells))
-        dates = exact(times, repr(name), time_zone)
-        return dates._replace(values=dates.values.astype("datetime64[s]"))
-    return Cells(exact_array(cells))
+        values = np.array(texts.different, dtype=object)
+    else:
+        values = numbers_of_texts(texts.different) if are_numbers else exact_array(texts.different)
+    return Cells(values[texts.rows])
 
 
 def _day(text: str) -> str:
@@ -126,8 +143,8 @@ class RawTable(NamedTuple):
     names : list of str
     num_rows : int
     cells : callable
-        ``cells(name)`` are the cells of a column: a list with None where there is no value, or
-        `Cells` or an array where the file itself says what they are.
+        ``cells(name)`` are the cells of a column: `_Texts` or a list with None where there is no
+        value, or `Cells` or an array where the file itself says what they are.
     numbers : bool
         Whether strings can be numbers; where they have quotes, as in JSON, they are none.
     commas : bool
@@ -162,7 +179,7 @@ def columns_of_file(
     """
     no_value = frozenset(as_strings(na_values, "na_values"))
     files = tables_of(path)
-    tables = [_raw_table(file, delimiter, encoding, no_value, sheet) for file in files]
+    tables = [_raw_table(file, delimiter, encoding, no_value, sheet, time_zone) for file in files]
     for file, table in zip(files, tables, strict=True):
         if not table.num_rows:
             raise ValueError(f"{file}: the table has no rows")
@@ -181,13 +198,16 @@ def columns_of_file(
         pieces = [table.cells(name) for table in tables]
         cells = pieces[0] if len(pieces) == 1 else _joined(pieces)
         if isinstance(cells, list) and {*map(type, cells)} <= {str, type(None)}:
-            if any(table.commas for table in tables):
-                cells = _with_points(cells) or cells
-            elif first.numbers:
-                sure = any(table.points for table in tables)
-                cells = _without_thousands(cells, f"{name!r} of {path}", sure)
-            cells = _typed(cells, name, time_zone, first.numbers)
-        return exact(cells, f"{name!r} of {path}", time_zone)
+            cells = _Texts.of(cells)
+        if not isinstance(cells, _Texts):
+            return exact(cells, f"{name!r} of {path}", time_zone)
+        texts: Sequence[str | None] = cells.different
+        if any(table.commas for table in tables):
+            texts = _with_points(texts) or texts
+        elif first.numbers:
+            sure = any(table.points for table in tables)
+            texts = _without_thousands(texts, f"{name!r} of {path}", sure)
+        return _typed(_Texts([*texts], cells.rows), name, time_zone, first.numbers)
 
     lines = np.array(first.lines, np.int64) if len(first.lines) and not several else None
     return Lazily([*first.names, *several], column), lines
@@ -195,6 +215,8 @@ def columns_of_file(
 
 def _joined(pieces: Sequence[Any]) -> Any:
     """One column of those of several files."""
+    if all(isinstance(piece, _Texts) for piece in pieces):
+        return _Texts.of([x.different[i] for x in pieces for i in x.rows.tolist()])
     if not any(isinstance(piece, Cells) for piece in pieces):
         return [cell for piece in pieces for cell in piece]
     each = [exact(piece, "a column") for piece in pieces]
@@ -209,6 +231,7 @@ def _raw_table(
     encoding: str | None,
     no_value: frozenset[str],
     sheet: str | None,
+    time_zone: str | None,
 ) -> RawTable:
     """Read a table in a file of any form."""
     with unzipped(path, sheet) as (file, chosen):
@@ -222,7 +245,7 @@ def _raw_table(
                 table.column_names, table.num_rows, lambda name: _of_arrow(table.column(name))
             )
         if form in LABELLED or form in FROM_R:
-            columns = labelled_columns(file, form, no_value, chosen)
+            columns = labelled_columns(file, form, no_value, chosen, time_zone)
             size = len(next(iter(columns.values())).values) if columns else 0
             return RawTable([*columns], size, columns.__getitem__)
         if form in (*LINES, ".json"):
@@ -243,15 +266,17 @@ def _raw_table(
             else _csv_rows(file, delimiter, encoding, starts=lines)
         )
         places = {name: j for j, name in enumerate(names)}
+        by_column = list(zip(*cells, strict=True))
 
-        def column(name: str) -> list[str | None]:
-            j = places[name]
-            return [None if row[j] in no_value else row[j] for row in cells]
+        def column(name: str) -> _Texts:
+            texts = _Texts.of(by_column[places[name]])
+            stripped = [x and x.strip() for x in texts.different]
+            return texts._replace(different=[None if x in no_value else x for x in stripped])
 
         mark = "" if of_workbook else _csv_lines(file, delimiter, encoding)[0]
         some = [
-            [row[j] for row in cells[:_LOOKED_AT] if row[j] not in (*no_value, "")]
-            for j in places.values()
+            [x for cell in texts[:_LOOKED_AT] if (x := cell.strip()) not in (*no_value, "")]
+            for texts in by_column
         ]
         commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
         points = mark != ";" or any(map(_has_points, some))
@@ -391,7 +416,7 @@ def _csv_cells(
     header = list(columns)
     places = [header.index(name) for name in names if name in columns]
     for row in rows:
-        yield tuple(None if row[j] in no_value else row[j] for j in places)
+        yield tuple(None if (x := row[j].strip()) in no_value else x for j in places)
 
 
 def _json_cells(
@@ -500,7 +525,7 @@ def _csv_rows(
     path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None,
     starts: list[int] | None = None,
 ) -> Iterator[list[str]]:  # fmt: skip
-    """The header, then the rows, the lines of which go to `starts`."""
+    """The header, then the rows with their blanks, the lines of which go to `starts`."""
     mark, first_line, lines = _csv_lines(path, delimiter, encoding, meter)
     try:
         yield from _split_rows(lines, path, mark, first_line, starts)
@@ -564,7 +589,7 @@ def _split_rows(
                 )
             if starts is not None:
                 starts.append(start)
-            yield [cell.strip() for cell in row]
+            yield row
     except (TypeError, ValueError) as error:  # csv refuses some characters
         if str(error).startswith(str(path)):
             raise

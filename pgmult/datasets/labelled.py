@@ -8,6 +8,7 @@ value. The label of a variable is its `Cells.title`.
 import re
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,9 @@ _NO_ANSWER = re.compile(
 
 
 def labelled_columns(
-    path: Path, form: str, no_value: frozenset[str], chosen: str | None = None
-) -> Mapping[str, Cells]:
+    path: Path, form: str, no_value: frozenset[str], chosen: str | None = None,
+    time_zone: str | None = None,
+) -> Mapping[str, Cells]:  # fmt: skip
     """Read the columns of a file.
 
     Raises
@@ -41,7 +43,7 @@ def labelled_columns(
         If the file is damaged, or holds several tables and none is chosen.
     """
     if form in FROM_R:
-        return _of_r(path, chosen)
+        return _of_r(path, chosen, time_zone)
     no_value |= {""}
     reader = getattr(library("pyreadstat", path), f"read_{_READERS[form]}")
     try:
@@ -102,27 +104,50 @@ def _warn_of_no_answers(name: str, labels: Mapping[Any, str], no_value: frozense
         )
 
 
-def _of_r(path: Path, chosen: str | None) -> Mapping[str, Cells]:
+def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str, Cells]:
     """Columns of the data frame in a file of R."""
     pyreadr = library("pyreadr", path)
+    frames, reason = {}, "it holds no data frame"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is no data frame
             frames = pyreadr.read_r(str(path))
     except Exception as error:  # librdata has errors of its own
-        raise ValueError(
-            f"{path}: cannot be read ({error or type(error).__name__}): files of R must hold a data"
-            " frame (write.csv(as.data.frame(x), 'x.csv') writes other objects)"
-        ) from None
+        reason = f"cannot be read ({error or type(error).__name__})"
+    frames = {str(name): x for name, x in frames.items() if all(isinstance(c, str) for c in x)}
     if not frames:
         raise ValueError(
-            f"{path}: it holds no data frame (write.csv(as.data.frame(x), 'x.csv') writes other"
-            " objects)"
+            f"{path}: {reason}: files of R must hold a data frame (write.csv(as.data.frame(x),"
+            " 'x.csv') writes other objects)"
         )
-    names = {str(name): name for name in frames}
-    one = the_one([*names], chosen, path, "data frames")
-    columns = exact_columns(frames[names[one]], str(path))
+    frame = frames[the_one([*frames], chosen, path, "data frames")]
+    times = {name: x for name, x in frame.items() if x.dtype.kind == "M"}
+    if times and time_zone is None:
+        warnings.warn(
+            f"{path}: times such as {next(iter(times))!r} are those of clocks in UTC, since pyreadr"
+            " does not read their zone (pass time_zone= with it)",
+            stacklevel=2,
+        )
+    if _has_lost_labels(path):
+        warnings.warn(
+            f"{path}: some columns are haven's labelled ones, whose labels and declared missing"
+            " values pyreadr does not read: they are numbers (haven::write_sav keeps all)",
+            stacklevel=2,
+        )
+    if time_zone is not None:
+        zone = as_zone(time_zone)
+        times = {name: x.dt.tz_localize("UTC").dt.tz_convert(zone) for name, x in times.items()}
+    columns = exact_columns(frame.assign(**times), str(path), time_zone)
     return {name: _whole(cells) for name, cells in columns.items()}
+
+
+def _has_lost_labels(path: Path) -> bool:
+    """Whether a file of R names a class whose labels are not read."""
+    start = path.read_bytes()
+    for module, mark in (("gzip", b"\x1f\x8b"), ("bz2", b"BZh"), ("lzma", b"\xfd7zXZ")):
+        if start.startswith(mark):
+            start = import_module(module).decompress(start)
+    return b"haven_labelled" in start
 
 
 def _whole(cells: Cells) -> Cells:

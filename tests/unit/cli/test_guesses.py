@@ -185,6 +185,35 @@ TABLES = {
          "total": [a + b for a, b in zip(draw(1, [0, 1, 2]), draw(2, [0, 1, 2]), strict=True)]},
         "vote ~ a + b", "s(total)",
     ),
+    "a part and its total": (
+        {"site": draw(0, ["a", "b"]), "ovigerous": [i % 9 for i in range(N)],
+         "females": [i % 9 + i % 7 + 1 for i in range(N)]},
+        "'p(ovigerous, females) ~ site'", "c(",
+    ),
+    "categories and their sum under another name": (
+        {"yA": [20 + i % 9 for i in range(N)], "yB": [20 + i % 7 for i in range(N)],
+         "yC": [20 + i % 5 for i in range(N)], "points": [60 + i % 9 + i % 7 + i % 5 for i in range(N)],
+         "x": [i / 7 % 5 for i in range(N)]},
+        "'c(yA, yB, yC) ~ s(x)'", "points",
+    ),
+    "an age that differs in each row": (
+        {"age": [7 * i + i % 3 for i in range(N)], "pine": [60 + i % 9 for i in range(N)],
+         "oak": [30 + i % 7 for i in range(N)], "grass": [10 + i % 5 for i in range(N)]},
+        "'c(pine, oak, grass) ~ s(age)'", "~ 1",
+    ),
+    "faces are no counts": (
+        {"throw": [*range(1, N + 1)], "face": draw(0, [1, 2, 3, 4, 5, 6])},
+        "'face ~ 1'", "--ordered",
+    ),
+    "codes of classes have no order": (
+        {"x": [i / 7 % 5 for i in range(N)], "label": draw(0, [0, 1, 2])},
+        "'label ~ s(x)'", "--ordered",
+    ),
+    "a table with many questions of a kind is about them": (
+        {"size": draw(9, [*range(1, 11)]),
+         **{f"nat{x}": draw(i, [-1, 0, 1]) for i, x in enumerate(["arms", "city", "drug", "educ", "road"])}},
+        "natroad ~", "natcity ~",
+    ),
 }  # fmt: skip
 
 
@@ -194,6 +223,13 @@ def test_what_a_person_would_ask(tmp_path, name):
     every = [one for job in commands(tmp_path, columns).values() for one in job]
     assert inside in " ".join(every)
     assert not any(outside in one for one in every)
+
+
+def test_a_table_is_called_after_what_it_is_about():
+    table = {"affairs": draw(0, [0, 1, 2, 7, 12]), "sex": draw(1, ["f", "m"]),
+             "rating": draw(2, [1, 2, 3, 4, 5])}  # fmt: skip
+    (job,) = Guesses(Path("Affairs.csv"), columns_of(pgmult.read(table)), []).jobs()
+    assert "'affairs ~ sex + s(rating)'" in job.commands[0]
 
 
 def test_one_winner_of_all_rows_is_no_choice(tmp_path):
@@ -223,7 +259,7 @@ def test_shares_without_a_sample_say_what_is_missing(tmp_path):
     table = {"year": [1960 + i for i in range(40)], "left": left, "right": [60 - x for x in left],
              "green": [40.0] * 40}  # fmt: skip
     (sentence,) = Guesses(tmp_path, columns_of(pgmult.read(table)), []).lacking()
-    assert "'left', 'right', 'green' are shares" in sentence
+    assert "'left', 'right' and 'green' are shares" in sentence
     assert not Guesses(tmp_path, columns_of(pgmult.read(table | {"n": [900] * 40})), []).lacking()
 
 
@@ -335,12 +371,60 @@ def test_rows_that_are_sequences_or_spells_are_read_as_such(tmp_path, monkeypatc
         (["y1", "y2", "y3"], "--wide y1:y3"),
         (["V1", "V2", "V3"], ""),
         (["q1", "q2", "q3"], ""),
+        (["event_1", "event_2", "event_3"], "--wide event_1:event_3"),
     ],
 )
 def test_columns_are_times_by_their_names(tmp_path, names, wide):
     table = {"trt": draw(9, [0, 1]), **{x: draw(i, [1, 2, 3]) for i, x in enumerate(names)}}
     every = commands(tmp_path, table)
     assert (wide in every["Sequences"][0]) if wide else "Sequences" not in every
+
+
+@pytest.mark.parametrize("names", ["V{}", "y200{}", "event_{}"])
+def test_the_same_labels_in_each_numbered_column_are_steps(tmp_path, names):
+    steps = {names.format(t): x.tolist() for t, x in enumerate(careers().T)}
+    table = {"id": [*range(40)], **steps, "vote": draw(0, ["left", "right"], 40)}
+    every = commands(tmp_path, steps if names == "V{}" else table)
+    assert list(every) == ["Sequences"]
+    assert f"--wide {names.format(0)}:{names.format(7)}" in every["Sequences"][0]
+
+
+def test_answers_to_questions_are_no_steps(tmp_path):
+    table = {f"V{i}": draw(i, ["disagree", "neutral", "agree"]) for i in range(8)}
+    assert list(commands(tmp_path, table)) == ["Regression"]
+
+
+def test_tasks_are_numbered_within_respondents(tmp_path):
+    first = draw(0, [0, 1], 120)
+    table = {"resp": [i // 8 + 1 for i in range(N)], "task": [i // 2 % 4 + 1 for i in range(N)],
+             "job": draw(1, ["nurse", "cook"]), "origin": draw(2, ["here", "there"]),
+             "chosen": [x for one in first for x in (one, 1 - one)]}  # fmt: skip
+    (command,) = commands(tmp_path, table)["Choice"]
+    assert "'chosen ~ job + origin + (job + origin | resp)' --occasion task" in command
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"taken": [0, 1, 0] * 80, "price": [i % 17 for i in range(N)]}, "Each 3 rows have one 1"),
+        ({"year": [2000 + i // 60 for i in range(N)], "month": [i % 12 + 1 for i in range(N)],
+          "day": [i % 28 + 1 for i in range(N)], "state": draw(0, ["calm", "storm"])},
+         "'year', 'month' and 'day' are one time in several columns"),
+    ],
+)  # fmt: skip
+def test_what_a_job_lacks_is_said(tmp_path, table, sentence):
+    guesses = Guesses(tmp_path / "t.csv", columns_of(pgmult.read(table)), [])
+    assert any(one.startswith(sentence) for one in guesses.lacking())
+    assert "Choice" not in [job.title for job in guesses.jobs()]
+
+
+def test_a_field_says_which_places_it_adds_up(tmp_path):
+    cells = [(r, y, p) for r in "NSEW" for y in range(2000, 2012) for p in ("left", "right")]
+    region, year, party = map(list, zip(*cells, strict=True))
+    table = {"region": region, "year": year, "party": party, "n": [i % 9 + 3 for i in range(96)]}
+    jobs = Guesses(tmp_path / "t.csv", columns_of(pgmult.read(table)), []).jobs()
+    (why,) = (job.why for job in jobs if job.title == "Fields")
+    assert "Rows of all 'region' are added up" in why
 
 
 def test_spells_that_overlap_are_none(tmp_path):
