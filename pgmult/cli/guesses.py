@@ -144,7 +144,7 @@ class Guesses:
             jobs.append(choice)
         elif sequences := self._spells() or self._careers():
             jobs.append(sequences)
-        elif not self._rows_of_a_choice() and not self._words_side_by_side():
+        elif not self._rows_of_a_choice and not self._words_side_by_side():
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
         return [job for job in jobs if job is not None]
@@ -300,6 +300,8 @@ class Guesses:
         longest = max((self._categories_of(run) for run in runs), key=len)
         if len(longest) > 2 and any(_is_sum(c, longest) for c in trials):
             trials = []
+        if len(longest) == 2 and sum(c.is_called("pair") for c in longest) == 1:
+            trials += longest  # such as females, and those with eggs
         for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
             pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
             pairs.sort(key=lambda c: c.name[-_ALIKE:].lower() != total.name[-_ALIKE:].lower())
@@ -308,15 +310,10 @@ class Guesses:
                 return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
         if (shares := self._shares()) and self.count:
             return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
-        names = [in_formula(c.name) for c in longest]
-        if len(longest) == 2:
-            total = next((i for i in (1, 0) if _is_at_most(longest[1 - i], longest[i])), None)
-            opposites = sum(c.is_called("pair") for c in longest)  # one is as females of animals
-            if total is not None and opposites == 1 and min(longest[total].counts) > 0:
-                return f"p({names[1 - total]}, {names[total]})", longest
-            if self._is_among_numbers(longest):
-                return None
-        return (f"c({', '.join(names)})", longest) if 2 <= len(names) <= MOST_OUTCOMES else None
+        among_numbers = len(longest) == 2 and self._is_among_numbers(longest)
+        if among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
+            return None
+        return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
 
     def _categories_of(self, run: list[ColumnGuess]) -> list[ColumnGuess]:
         """Columns of counts without their total, if they are counts of the same: most of a table.
@@ -328,7 +325,8 @@ class Guesses:
         if len(run) > 2:
             run = [
                 c for c in run
-                if not c.is_called("trials", "total") and not _is_sum(c, [x for x in run if x is not c])
+                if not c.is_called("trials", "total")
+                and not _is_sum(c, [x for x in run if x is not c])
             ]  # fmt: skip
         if 2 * sum(c.is_scale and min(c.counts) > 0 for c in run) >= max(2, len(run)):
             return []
@@ -412,13 +410,14 @@ class Guesses:
                 first, last = c.cycle
                 bounds = f"lower_bound={first - 0.5:g}, upper_bound={last + 0.5:g}"
                 curves[f"cc({name}, df=4, {bounds})"] = c
+            elif any(c.is_in_order_of(x) for x in curves.values()):
+                continue  # depth beside age
             elif c.kind == "dates" or (
                 c.is_number
                 and c not in self.identifiers
                 and (c.is_measure or not c.is_different_in_each_row)
             ):
-                if different <= FEW or not any(c.is_in_order_of(x) for x in curves.values()):
-                    curves[f"s({name})" if different > FEW else name] = c
+                curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
         apart = _independent({**fixed, **curves}, [*without, *groups.values()])
         fixed, curves = ({t: c for t, c in x.items() if t in apart} for x in (fixed, curves))
@@ -568,16 +567,16 @@ class Guesses:
                 f"{listed(words)} are counts of many categories, such as words of documents: write"
                 " them as rows of document, word and n, and pgmult FILE prints commands for topics."
             )
-        if (size := self._rows_of_a_choice()) and not self._choice():
+        if self._rows_of_a_choice and not self._choice():
             sentences.append(
-                f"Each {size} rows have one 1 in '{shortened(self._taken[0].name)}', as the"
-                " alternatives of a choice do: number the choices in a column, and pgmult FILE"
+                f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}, as"
+                " the alternatives of a choice do: number the choices in a column, and pgmult FILE"
                 " prints the command."
             )
         return sentences
 
     def _words_side_by_side(self) -> list[ColumnGuess]:
-        """Columns of counts, most of them 0, if most of a table are of this kind and they are many."""
+        """Columns of counts, most of them 0, if they are many and most of a table."""
         numbers = [c for c in self.columns if c.kind == "whole numbers" and min(c.counts) == 0]
         sparse = [c for c in numbers if 2 * c.counts[0] > self.num_rows and max(c.counts) > 1]
         enough = len(sparse) > MOST_OUTCOMES and 2 * len(sparse) > len(self.columns)
@@ -806,20 +805,16 @@ class Guesses:
         return self._of_wide()
 
     @cached_property
-    def _taken(self) -> list[ColumnGuess]:
-        """Columns of 0 and 1 with one 1 in each few rows, as where these are a choice."""
+    def _rows_of_a_choice(self) -> list[ColumnGuess]:
+        """Columns with one 1 in each few rows, as where nothing but their order makes a choice."""
         taken = []
         for c in self.columns:
             ones = c.counts[1] if c.is_yes_or_no and not c.missing else 0
-            if ones < 2 * _FEWEST_OCCASIONS or not 2 <= len(c.cells) / ones <= MOST_OUTCOMES:
-                continue
-            if len(c.cells) % ones == 0 and not c.is_called("case"):
-                taken += [c] if (c.numbers.reshape(ones, -1).sum(axis=1) == 1).all() else []
+            few = ones >= 2 * _FEWEST_OCCASIONS and self.num_rows / ones <= MOST_OUTCOMES
+            if few and self.num_rows % ones == 0 and self.num_rows / ones > 1:
+                each = c.numbers.reshape(ones, -1).sum(axis=1)
+                taken += [c] if (each == 1).all() and not c.is_called("case") else []
         return taken
-
-    def _rows_of_a_choice(self) -> int:
-        """Number of rows of each choice, if nothing but their order says which belong together."""
-        return len(self._taken[0].cells) // self._taken[0].counts[1] if self._taken else 0
 
     def _of_occasions(
         self, taken: ColumnGuess, occasion: ColumnGuess, who: ColumnGuess | None, of_row: list[Any]
@@ -1115,7 +1110,7 @@ def _are_steps(columns: Sequence[ColumnGuess]) -> bool:
             for a, b in zip(c.cells, x.cells, strict=True)) / (len(columns) - apart)
         for apart in (1, half)
     )  # fmt: skip
-    return near > far + 0.05 * len(columns[0].cells)
+    return bool(near > far + 0.05 * len(columns[0].cells))
 
 
 def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:

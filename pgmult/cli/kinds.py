@@ -230,10 +230,10 @@ class ColumnGuess:
     @cached_property
     def is_identifier(self) -> bool:
         """Whether whole numbers stand for people, places or things."""
-        if self.kind != "whole numbers" or len(self.counts) <= _MOST_POINTS or self.is_measure:
-            return (
-                self.kind == "whole numbers" and self.is_called("identifier") and not self.is_measure
-            )
+        if self.kind != "whole numbers" or self.is_measure:
+            return False
+        if len(self.counts) <= _MOST_POINTS:
+            return self.is_called("identifier")
         if self.is_called("person", "code") or self.name.lower().endswith("id"):
             return True
         first, last = min(self.counts), max(self.counts)

@@ -479,7 +479,7 @@ def _local_times(
     if zones <= {None}:
         return cells, None
     if time_zone is not None:
-        zone = _zone(time_zone)
+        zone = zone_of(time_zone)
         if None in zones:
             raise ValueError(f"column {name} has times with and without a zone: give all one")
         cells = [
@@ -510,7 +510,7 @@ def _by_clocks(
     ValueError
         If clocks never show one of the times.
     """
-    zone, minutes = _zone(time_zone), times.astype("datetime64[m]")
+    zone, minutes = zone_of(time_zone), times.astype("datetime64[m]")
     if (np.isnat(times) | (times == times.astype("datetime64[D]"))).all():
         return None, None
     shown, which = np.unique(minutes, return_inverse=True)
@@ -527,7 +527,8 @@ def _by_clocks(
     return east[0][which], (east[0] - east[1])[which]
 
 
-def _zone(name: str) -> datetime.tzinfo:
+def zone_of(name: str) -> datetime.tzinfo:
+    """Find a time zone by its name."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (TypeError, ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):

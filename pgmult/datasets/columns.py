@@ -103,9 +103,7 @@ class _Texts(NamedTuple):
         return cls([*numbers], rows)
 
 
-def _typed(
-    texts: _Texts, name: str, time_zone: str | None = None, numbers: bool = True
-) -> Cells:
+def _typed(texts: _Texts, name: str, time_zone: str | None = None, numbers: bool = True) -> Cells:
     """Make cells of a column as `typed` does, with the order and zone that `Cells` keeps."""
     present = [text for text in texts.different if text is not None]
     are_numbers = numbers and all(map(_NUMBER.fullmatch, present))

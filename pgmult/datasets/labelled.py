@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.tables import Cells, Lazily, exact, exact_array, exact_columns
+from pgmult.core.tables import Cells, Lazily, exact, exact_array, exact_columns, zone_of
 from pgmult.datasets.files import FROM_R, library, the_one
 
 _READERS = {
@@ -122,7 +122,10 @@ def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str,
         )
     frame = frames[the_one([*frames], chosen, path, "data frames")]
     times = {name: x for name, x in frame.items() if x.dtype.kind == "M"}
-    if times and time_zone is None:
+    if time_zone is not None:
+        zone = zone_of(time_zone)
+        times = {name: x.dt.tz_localize("UTC").dt.tz_convert(zone) for name, x in times.items()}
+    elif times:
         warnings.warn(
             f"{path}: times such as {next(iter(times))!r} are those of clocks in UTC, since pyreadr"
             " does not read their zone (pass time_zone= with it)",
@@ -134,9 +137,6 @@ def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str,
             " values pyreadr does not read: they are numbers (haven::write_sav keeps all)",
             stacklevel=2,
         )
-    if time_zone is not None:
-        zone = as_zone(time_zone)
-        times = {name: x.dt.tz_localize("UTC").dt.tz_convert(zone) for name, x in times.items()}
     columns = exact_columns(frame.assign(**times), str(path), time_zone)
     return {name: _whole(cells) for name, cells in columns.items()}
 

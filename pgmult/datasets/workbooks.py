@@ -26,13 +26,13 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     calamine = library("python_calamine", path)
     try:
         book = calamine.CalamineWorkbook.from_path(str(path))
+        names = list(book.sheet_names)
+        if sheet is None and len(names) > 1:
+            names = [name for name in names if book.get_sheet_by_name(name).to_python()] or names
+        name = the_one(names, sheet, path, "sheets")
+        rows = [[_text(cell) for cell in row] for row in book.get_sheet_by_name(name).to_python()]
     except (calamine.CalamineError, OSError) as error:
         raise ValueError(f"{path}: not a workbook that can be read ({error})") from None
-    names = list(book.sheet_names)
-    if sheet is None and len(names) > 1:
-        names = [name for name in names if book.get_sheet_by_name(name).to_python()] or names
-    name = the_one(names, sheet, path, "sheets")
-    rows = [[_text(cell) for cell in row] for row in book.get_sheet_by_name(name).to_python()]
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
     first = next((i for i, row in enumerate(rows) if 2 * sum(map(bool, row)) > width), 0)

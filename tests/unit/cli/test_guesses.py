@@ -192,7 +192,8 @@ TABLES = {
     ),
     "categories and their sum under another name": (
         {"yA": [20 + i % 9 for i in range(N)], "yB": [20 + i % 7 for i in range(N)],
-         "yC": [20 + i % 5 for i in range(N)], "points": [60 + i % 9 + i % 7 + i % 5 for i in range(N)],
+         "yC": [20 + i % 5 for i in range(N)],
+         "points": [60 + i % 9 + i % 7 + i % 5 for i in range(N)],
          "x": [i / 7 % 5 for i in range(N)]},
         "'c(yA, yB, yC) ~ s(x)'", "points",
     ),
@@ -211,7 +212,8 @@ TABLES = {
     ),
     "a table with many questions of a kind is about them": (
         {"size": draw(9, [*range(1, 11)]),
-         **{f"nat{x}": draw(i, [-1, 0, 1]) for i, x in enumerate(["arms", "city", "drug", "educ", "road"])}},
+         **{x: draw(i, [-1, 0, 1])
+            for i, x in enumerate(["natarms", "natcity", "natdrug", "nateduc", "natroad"])}},
         "natroad ~", "natcity ~",
     ),
 }  # fmt: skip
@@ -406,7 +408,8 @@ def test_tasks_are_numbered_within_respondents(tmp_path):
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ({"taken": [0, 1, 0] * 80, "price": [i % 17 for i in range(N)]}, "Each 3 rows have one 1"),
+        ({"taken": [0, 1, 0] * 80, "price": [i % 17 for i in range(N)]},
+         "Rows that follow each other have one 1 in 'taken'"),
         ({"year": [2000 + i // 60 for i in range(N)], "month": [i % 12 + 1 for i in range(N)],
           "day": [i % 28 + 1 for i in range(N)], "state": draw(0, ["calm", "storm"])},
          "'year', 'month' and 'day' are one time in several columns"),

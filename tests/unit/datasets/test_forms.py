@@ -1,5 +1,6 @@
 """Forms in which people have tables: each is read as the same table, or refused by one sentence."""
 
+import base64
 import gzip
 import json
 import zipfile
@@ -494,3 +495,37 @@ def test_members_of_objects_in_json_are_columns(tmp_path):
         table = read(tmp_path / name)
         assert [*table] == ["vote", "who.age", "who.of.sex"]
         assert table["who.age"].tolist() == [20, 21, 22]
+
+
+OF_R = base64.b64decode(
+    b"H4sIAAAAAAAAA4vgYmBgYGZgYWJiYGYFMhlYQ0PcdC2AYsJADhOQ5gPRjtfnn+4BMhyvL5B/A1IG1AEkGBlYGDhBmpJz"
+    b"EouLgQwBsCaIIHuAf7BnRHIJlMsG5pag6yypys9LheqECfK6lhblF6TqO6UW5WTmAQX+wdxh/wFsOYODEgMUoJjGlpOY"
+    b"lJoDdAgTMapZ8xJzU9FdzeKTmgZzMntQalppcWoKxAUoejnzEuPLEnNKwfpBljGiWsL4H2ouC1SDcEZiWWpePNiBOakp"
+    b"8cUFwACDSPGhSkFFucqSS4qK40EkzHcp+aVJOakI17D8R3M8UyLM6Sxl+SWp6G4uyi/Xg/mZF6S8AUj8////H5qbYRq4"
+    b"UhJLEvXSioBaQJYCAK5w/c4sAgAA"
+)
+"""A data frame: times of Berlin, and a labelled column of haven with a declared missing value."""
+TABLE_OF_R = base64.b64decode(
+    b"H4sIAAAAAAAAA4vgYmBgYGZgYWJiYGYFMhlYQ0PcdC2AYrxADhMUMzIAVYBpFgZOkIaUzFwgxQuRAilBkeYASucl5qYW"
+    b"A6WEoWoEwOog8oyJMEYSmk5WqDawcpggCPxDV5ick1iMrpC1JDEpJxWkGgBM4Z8O1wAAAA=="
+)
+"""A table of counts, which is no data frame."""
+
+
+def test_what_is_lost_of_data_frames_of_r_is_said(tmp_path):
+    pytest.importorskip("pyreadr")
+    path = tmp_path / "t.rds"
+    path.write_bytes(OF_R)
+    with (
+        pytest.warns(UserWarning, match=r"'at' are those of clocks in UTC"),
+        pytest.warns(UserWarning, match="declared missing values pyreadr does not read"),
+    ):
+        assert cells(read(path)) == {"at": ["2020-03-28", "2020-03-29"], "vote": [1, 9]}
+    with pytest.warns(UserWarning, match="declared missing"):
+        at = read(path, time_zone="Europe/Berlin")["at"]
+    assert at.astype("datetime64[h]").astype(str).tolist() == ["2020-03-28T12", "2020-03-29T13"]
+    with pytest.raises(ValueError, match="time_zone must be the name of a zone"):
+        read(path, time_zone="Mars")
+    path.write_bytes(TABLE_OF_R)
+    with pytest.raises(ValueError, match="holds no data frame"):
+        read(path)
