@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pgmult.cli.kinds import (
     FEW,
     MOST_OUTCOMES,
-    NAMES,
-    SCALES,
     SHOWN,
     ColumnGuess,
+    rules,
     shortened,
 )
 
@@ -125,7 +124,7 @@ class Guesses:
         if fractions > _MOST_NUMBERS:  # a row is a thing that is measured, not a cell of a table
             counts = [
                 c for c in counts
-                if c.is_sample_size or c.name.lower() in NAMES["exact count"].split()
+                if c.is_sample_size or rules().names["exact count"].fullmatch(c.name.lower())
             ]  # fmt: skip
         counts = [] if several else counts
         counts += [c for c in self.columns if c.is_survey_weight]
@@ -995,8 +994,8 @@ def in_order(column: ColumnGuess) -> list[Any]:
     if column.is_scale:
         return sorted(int(value) for value in column.counts)
     labels = {str(label).strip().lower(): label for label in column.counts}
-    for grades in SCALES:
-        places = {grade: i for i, grade in enumerate(grades.split(", "))}
+    for grades in rules().scales:
+        places = {grade: i for i, grade in enumerate(grades)}
         if labels.keys() <= places.keys():
             return [labels[one] for one in sorted(labels, key=places.__getitem__)]
     return []
@@ -1094,7 +1093,7 @@ def _are_steps(columns: Sequence[ColumnGuess]) -> bool:
     """
     first = _STEP.fullmatch(columns[0].name.lower())
     word, number = (first[1], int(first[2])) if first else ("", 0)
-    is_named = not word or word[:3] in _MONTHS.split() or word in NAMES["period"].split()
+    is_named = not word or word[:3] in _MONTHS.split() or rules().names["period"].fullmatch(word)
     if is_named or 1500 <= number <= 2200:
         return True
     labels = {*map(frozenset, (c.counts for c in columns))}

@@ -10,111 +10,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pgmult.core.typing import FloatArray, IntArray
 
-NAMES = {
-    "rank": "species genus family taxa taxon phylum kingdom",  # of one taxonomy
-    "time": "year years yr date day days month week time at hour minute quarter wave round step"
-    " decade season datetime timestamp period t visit occasion episode session",
-    "year": "year years yr",
-    "period": "y year yr t time w wave m month d day visit a age state status period round step"
-    " event act action move click page pos position seq",
-    "numbered": "v x c col column var s",  # without a word on what is in it
-    "begin": "begin begins start from onset entry tstart",
-    "end": "end ends stop to until exit tstop",
-    "person": "who id pid hid hhid idcode person people respondent subject customer consumer"
-    " traveller household user animal patient worker student individual kid woman",
-    "identifier": "id judge",
-    "code": "code codes idcode id no nr number school district class cluster herd litter",
-    "coded": "code codes",
-    "unordered": "status event type class code label labels target cluster face die",
-    "row": "rownames row rows index id obs observation case unnamed",
-    "row name": "rownames",
-    "stratum": "strata stratum",
-    "count": "n count counts freq frequency frequencies births votes weight weights cases",
-    "exact count": "n count counts freq frequency weight weights",
-    "several": "count counts",
-    "amount": "number total",  # of something else, unless no other word stands beside them
-    "weight": "weight weights wt wgt weighting pweight pondwt",
-    "body": "weight weights",
-    "sample size": "samplesize nobs respondents sample",
-    "trials": "n size total totals trials games ntotal denominator applications attempts exposed"
-    " tested holders",
-    "total": "all eligible registered electorate voters population pop ballots valid turnout",
-    "pair": "case cases ncases control controls ncontrols success successes failure failures yes no"
-    " agree disagree alive dead survived died present absent left right men women male female males"
-    " females boys girls infected positive negative pos neg",
-    "case": "case cases",
-    "measure": "age agea income score price cost size length height weight educ education eduyrs"
-    " hours (.*[^aeiou])?(age|educ|hrs|hours|wage|income|height)",  # husage, hushrs
-    "outcome": "vote choice choices class outcome answer answers response resp y label target"
-    " diagnosis status survive survived survival died dead alive admit admitted rating satisfaction"
-    " sat attitude opinion decision result event improved released approved denied deny accepted"
-    " granted passed default purchase intention success failure relapse recurrence cured stage"
-    " depvar outcomes bought smoker incidence attrition churn churned quit left switch switched"
-    " participation lfp employed callback infection infected hospitalized readmitted rearrested"
-    " convicted enrolled graduated converted clicked call called fraud spam won deaths improvement"
-    " case voted turnout support approval preference preferred hired promoted promotion verdict"
-    " guilty arrested arrest recid recidivism complication complications remission recovered"
-    " recovery cancer diabetes chd hypertension malaria pregnant pregnancy dropout lapse lapsed"
-    " renewed donated subscribed cancelled returned delayed accident injury injured fatal crash"
-    " winner correct caught germinated present presence occurrence occupied detected infested happy"
-    " happiness volunteer volunteered accept acceptance trust belief believes agrees healthy"
-    " insured (vote|outcome|satisf|diagnos|surviv|answer|respons|immuni).*",
-    "perhaps outcome": "category state symbol activity behaviour behavior brand mode type species"
-    " name party food job occupation method use disease grade severity events weather low smoke"
-    " face",
-    "trait": "gender sex female male race ethnicity ethnic ethn nation nationality country region"
-    " province state county district city site center centre location place urban rural religion"
-    " degree education educ schooling school hs marital married citizen minority language black"
-    " white afam hispanic asian income children kids siblings age agegp agegroup group employed"
-    " population island plot station field lake hospital clinic lab owner student household batch"
-    " block cohort version day date source pollster rater judge mom dad mother father husband hus"
-    " wife parent spouse ed immigrant native foreign veteran",
-    "treatment": "trt treat treated treatment arm drug placebo random randomized randomised dose"
-    " assigned allocation therapy condition control experiment intervention rx temp contact diet"
-    " ban prod product prodid stimulus",
-    "alternative": "alt alternative alternatives option brand mode plan product route",
-    "choice": "choice chosen mode alt brand depvar",
-    "taken": "choice chosen taken depvar",
-    "term": "term terms word words token tokens feature features lemma lemmas stem ngram bigram",
-    "document": "doc docs document documents docid docname text texts book title chapter article"
-    " speech paper review tweet post message id",
-    "name": "name",
-    "item": "q qu question item i",
-}  # fmt: skip
-"""Words of names by the role of a column: regular expressions of whole words."""
-LABELS = {
-    "trait": "male female m f man woman men women boy girl married single divorced widowed widow"
-    " widower unmarried white black hispanic asian caucasian urban rural english french 1st 2nd"
-    " 3rd",
-    "arm": "placebo control ctrl treated treatment active sham",
-    "grade": "low medium high little right much some marked none never rarely sometimes often"
-    " always poor fair good excellent bad better worse same agree disagree neutral strongly very"
-    " somewhat satisfied dissatisfied small moderate large mild severe absent present no perhaps"
-    " maybe yes not.work parttime fulltime unlikely likely",
-}
-"""Labels that say the role of a column."""
-_ROLES = {role: re.compile(names.replace(" ", "|")) for role, names in NAMES.items()}
-SCALES = (
-    "none, very low, low, mild, some, medium, mid, middle, moderate, marked, high, severe,"
-    " very high",
-    "too little, about right, too much",
-    "never, rarely, occasionally, sometimes, often, very often, usually, always",
-    "strongly disagree, disagree, somewhat disagree, neither, neutral, undecided,"
-    " neither agree nor disagree, somewhat agree, agree, strongly agree",
-    "very dissatisfied, dissatisfied, neutral, satisfied, very satisfied",
-    "very poor, poor, fair, good, very good, excellent",
-    "much worse, worse, same, better, much better",
-    "no, perhaps, maybe, yes",
-    "very unlikely, unlikely, neutral, likely, very likely",
-)
-"""Labels of ordered answers, from the lowest to the highest."""
 _TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
 _MOST_LABELS, MOST_OUTCOMES = 300, 20
 _FEWEST_ROWS, _MANY = 10, 30
@@ -125,6 +28,35 @@ _MOST_POINTS = 11  # of a scale: so few different whole numbers are no people
 _LOWEST_POINT = 5  # from which on a scale may be used
 _CYCLES = {"month": (1, 12), "weekday": (1, 7), "dayofweek": (1, 7), "hour": (0, 23)}
 _SHORT, SHOWN = 30, 3  # characters of a name or a label, and labels shown
+
+
+class Rules(NamedTuple):
+    """Words that say what columns are, from ``roles.toml``.
+
+    Attributes
+    ----------
+    names : mapping from role to pattern
+        What words of the names of columns are, by their role.
+    labels : mapping from role to set of str
+        Labels that say the role of a column.
+    scales : list of lists of str
+        Labels of ordered answers, from the lowest to the highest.
+    """
+
+    names: dict[str, re.Pattern[str]]
+    labels: dict[str, set[str]]
+    scales: list[list[str]]
+
+
+@cache
+def rules() -> Rules:
+    """Read the words once, when a table is looked at."""
+    import tomllib
+
+    table = tomllib.loads(Path(__file__).with_name("roles.toml").read_text(encoding="utf-8"))
+    names = {role: re.compile("|".join(x.split())) for role, x in table["names"].items()}
+    labels = {role: {*words.split()} for role, words in table["labels"].items()}
+    return Rules(names, labels, [scale.split(", ") for scale in table["orders"]["scales"]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +89,11 @@ class ColumnGuess:
 
     @cached_property
     def roles(self) -> set[str]:
-        """Roles that a word of the name says: see `NAMES`."""
-        return {r for r, pattern in _ROLES.items() if any(map(pattern.fullmatch, self.words))}
+        """Roles that a word of the name says."""
+        return {
+            role for role, pattern in rules().names.items()
+            if any(map(pattern.fullmatch, self.words))
+        }  # fmt: skip
 
     def is_called(self, *roles: str) -> bool:
         """Whether its name says one of these roles."""
@@ -198,15 +133,16 @@ class ColumnGuess:
         if self.is_sample_size:
             return non_negative
         measured = self.missing and self.is_called("body")  # in grams
-        others = self.words - {*f"{NAMES['count']} {NAMES['amount']} of the".split()}
-        is_amount = self.is_called("amount") and not others
+        amounts = [rules().names[role] for role in ("count", "amount")]
+        others = {x for x in self.words if not any(one.fullmatch(x) for one in amounts)}
+        is_amount = self.is_called("amount") and others <= {"of", "the"}
         return non_negative and (self.is_called("count") or is_amount) and not measured
 
     @property
     def is_sample_size(self) -> bool:
         """Whether its name is that of the size of a sample."""
         name = self.name.lower().replace("_", "").replace(".", "")
-        return _ROLES["sample size"].fullmatch(name) is not None
+        return rules().names["sample size"].fullmatch(name) is not None
 
     @property
     def is_survey_weight(self) -> bool:
@@ -282,7 +218,7 @@ class ColumnGuess:
     def is_trait(self) -> bool:
         """Whether name or labels are those of traits of people and places."""
         of_people = self.is_called("person") and not self.is_graded
-        similar = self.labels & {*LABELS["trait"].split()}
+        similar = self.labels & rules().labels["trait"]
         denied = self.is_denied and len(similar) > 0
         most = 2 * len(similar) > len(self.counts)
         return self.is_called("trait") or of_people or denied or most
@@ -290,14 +226,13 @@ class ColumnGuess:
     @cached_property
     def is_treatment(self) -> bool:
         """Whether name or labels are those of a treatment."""
-        return self.is_called("treatment") or not self.labels.isdisjoint(LABELS["arm"].split())
+        return self.is_called("treatment") or not self.labels.isdisjoint(rules().labels["arm"])
 
     @cached_property
     def is_graded(self) -> bool:
         """Whether labels have an order, such as low, medium, high, or low and high."""
         labels = self.labels if len(self.counts) <= MOST_OUTCOMES else set()
-        grades = LABELS["grade"].split()
-        graded = [not set(re.split(r"[\s_]+", x)).isdisjoint(grades) for x in labels]
+        graded = [not rules().labels["grade"].isdisjoint(re.split(r"[\s_]+", x)) for x in labels]
         several = len(labels) > 2 or labels in ({"low", "high"}, {"bad", "good"})
         return several and sum(graded) >= 0.6 * len(labels)
 
