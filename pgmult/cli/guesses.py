@@ -63,6 +63,11 @@ class Guess(NamedTuple):
         return Section(self.title, self.why, head=("command",), rows=rows, lines=lambda _: pasted)
 
 
+def naming(**columns: ColumnGuess | None) -> list[Option]:
+    """Options that name a column each, those without one left out."""
+    return [(f"--{name}", [c.name]) for name, c in columns.items() if c is not None]
+
+
 def command_of(words: Iterable[Any], options: Iterable[Option]) -> str:
     """A command with its words quoted, over several lines where it is long."""
     lines = [""]
@@ -280,7 +285,7 @@ class Guesses:
             rows = [c for c in self.columns if c.kind == "names, all different"]
             terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
         weights = [self.count] if self.count and self.count not in columns else []
-        options: list[Option] = [("--weight", [column.name]) for column in weights]
+        options = naming(weight=weights[0] if weights else None)
         if len(columns) == 1 and (ordered := in_order(columns[0])):
             options.append(("--ordered", ordered))
         used = [*columns, *terms.values(), *weights]
@@ -474,7 +479,7 @@ class Guesses:
             return None
         longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
         number = _number_of_topics(longest.counts.total())
-        what: list[Option] = [("--column", [longest.name]), ("--topics", [number])]
+        what = [*naming(column=longest), ("--topics", [number])]
         commands = [self._fit("topics", [], what)]
         terms = dict([*self._terms(longest).items()][:MOST_TERMS])
         if terms:
@@ -525,8 +530,7 @@ class Guesses:
         self, word: ColumnGuess, document: ColumnGuess, counts: Sequence[ColumnGuess]
     ) -> Guess:
         number = _number_of_topics(len(document.counts))
-        what: list[Option] = [("--names", [document.name]), ("--column", [word.name])]
-        what += [("--count", [c.name]) for c in counts]
+        what = naming(names=document, column=word, count=counts[0] if counts else None)
         what += [("--topics", [number])]
         commands = [self._fit("topics", [], what)]
         terms = {
@@ -602,9 +606,8 @@ class Guesses:
         symbol = self._likeliest(symbols)
         if group is None and time.kind == "dates" and not _is_regular(time):
             return None
-        used = {"--symbol": symbol, "--sequence": group, "--time": time}
-        columns = [column for column in used.values() if column is not None]
-        options: list[Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
+        columns = [symbol, *([] if group is None else [group]), time]
+        options = naming(symbol=symbol, sequence=group, time=time)
         every = _step(time, group)
         if every is None:
             return None
@@ -652,9 +655,8 @@ class Guesses:
         self, symbol: ColumnGuess, group: ColumnGuess | None, begin: ColumnGuess, end: ColumnGuess
     ) -> Guess | None:
         every = _step_of_spells(begin, end)
-        used = {"--symbol": symbol, "--sequence": group, "--begin": begin, "--end": end}
-        columns = [c for c in used.values() if c is not None]
-        options: list[Option] = [(name, [c.name]) for name, c in used.items() if c is not None]
+        columns = [symbol, *([] if group is None else [group]), begin, end]
+        options = naming(symbol=symbol, sequence=group, begin=begin, end=end)
         options += [("--every", [every])] if every else []
         of_each = f" of each '{shortened(group.name)}'" if group else ""
         why = f"Each row is a spell{of_each} in a state, '{shortened(symbol.name)}', from"
@@ -691,8 +693,7 @@ class Guesses:
             if c not in longest and len(c.counts) == self.num_rows and c.can_be_named
             and (c.is_called("person", "name") or c.name.lower().startswith("id"))
         ]  # fmt: skip
-        options: list[Option] = [("--wide", [wide])]
-        options += [("--sequence", [c.name]) for c in whose[:1]]
+        options = [("--wide", [wide]), *naming(sequence=whose[0] if whose else None)]
         why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
         why += f"{' how long states last, and' if repeats else ''} which state follows."
         commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
@@ -728,12 +729,12 @@ class Guesses:
         if not any(len(c.counts) > FEW for c in where):
             return None
         over = " and ".join(shortened(column.name) for column in where)
+        options: list[Option] = [("--inputs", [column.name for column in where])]
+        options += [("--places", ["us-states"])] if self.places else []
         if self.count is not None and self._shares():
             return None  # the count is that of a sample
         if self.counted is not None and len(self.counted[1]) > 2:
             names = [c.name for c in self.counted[1]]
-            options: list[Option] = [("--inputs", [column.name for column in where])]
-            options += [("--places", ["us-states"])] if self.places else []
             fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
             return Guess("Fields", f"Shares of {len(names)} columns of counts over {over}.", [fit])
         others = [c for c in self.categories if c not in where and c is not self.people]
@@ -746,10 +747,7 @@ class Guesses:
         if self.count is None and len(where[0].cells) < 4 * len(inputs):
             return None  # about one label at each place and time
         category = self._likeliest(others)
-        options = [("--inputs", [column.name for column in where])]
-        options += [("--places", ["us-states"])] if self.places else []
-        options += [("--category", [category.name])]
-        options += [("--count", [self.count.name])] if self.count else []
+        options += naming(category=category, count=self.count)
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
         used = [*where, category, *([self.count] if self.count else [])]
@@ -870,7 +868,7 @@ class Guesses:
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
         respondents = [column.name for column in people[:1] if same]
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
-        options += [("--alternative", [column.name]) for column in names[:1]]
+        options += naming(alternative=names[0] if names else None)
         options += _price_option(name for name, column in of_rows.items() if column.is_number)
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 

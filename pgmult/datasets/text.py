@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
@@ -34,29 +35,7 @@ from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
 
 ENGLISH_STOP_WORDS = frozenset(
-    """
-    a about above across after again against all almost alone along already also although always
-    am among an and another any anybody anyone anything anywhere are aren't around as at away
-    be became because become becomes been before behind being below beside besides between beyond
-    both but by came can can't cannot could couldn't did didn't do does doesn't doing don't done
-    down due during each either else elsewhere enough etc even ever every everybody everyone
-    everything everywhere except few for former from further get gets getting given go goes going
-    gone got had hadn't has hasn't have haven't having he he'd he'll he's hence her here hers
-    herself him himself his how however i i'd i'll i'm i've if in indeed instead into is isn't it
-    it'd it'll it's its itself just keep kept latter least less let let's like likely made make
-    makes making many may maybe me meanwhile might mine more moreover most mostly much must
-    mustn't my myself namely near neither never nevertheless next no nobody none nor not nothing
-    now nowhere of off often on once one ones only onto or other others otherwise ought our ours
-    ourselves out over own per perhaps put quite rather really said same saw say says see seem
-    seemed seems seen several shall she she'd she'll she's should shouldn't since so some somebody
-    someone something sometimes somewhere still such take taken than that that's the their theirs
-    them themselves then there there's thereby therefore these they they'd they'll they're they've
-    this those though through throughout thus to together too took toward towards two under unless
-    until up upon us use used uses using usually various very via want was wasn't we we'd we'll
-    we're we've well went were weren't what what's whatever when where where's whereas wherever
-    whether which while who who's whoever whole whom whose why will with within without won't would
-    wouldn't yet you you'd you'll you're you've your yours yourself yourselves
-    """.split()  # noqa: SIM905 (words read best as words)
+    Path(__file__).with_name("stop_words_english.txt").read_text(encoding="ascii").split()
 )
 
 StopWords = str | os.PathLike[str] | Iterable[str]
