@@ -117,8 +117,6 @@ class Guesses:
             and (4 - (c.is_outcome > 0)) * c.missing < 2 * len(c.cells)
         ]  # fmt: skip
         self.num_rows = len(columns[0].cells) if columns else 0
-        stem = re.sub(r"[\W_]", "", path.stem.lower())
-        self.subject = [c for c in self.columns if re.sub(r"[\W_]", "", c.name.lower()) == stem]
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
         years = [c for c in times if c.is_called("year")]
@@ -137,7 +135,12 @@ class Guesses:
         self.places = [c for c in self.columns if c.kind == "US states"]
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
+        self.subject = list[ColumnGuess]()  # what the file is called after
         self.counted = self._counts_side_by_side()
+        if self.counted is None:
+            names = [re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns]
+            stem = re.sub(r"[\W_]", "", path.stem.lower())
+            self.subject = list(compress(self.columns, map(stem.__eq__, names)))
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
