@@ -136,6 +136,12 @@ def _poststratify(run: StoredRun, options: argparse.Namespace, arguments: dict[s
     return run.ask("poststratify", **arguments)
 
 
+def _rivals(run: StoredRun) -> Any:
+    from pgmult.regression.reports import most_draws
+
+    return run.ask("compare", max_draws=most_draws(run.data))
+
+
 def _without_gaps(
     run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> dict[str, Any]:
@@ -178,7 +184,7 @@ ROOM = Room(
     "  pgmult regression effects run sex --difference f m",
     "categories by covariates and groups, by formula",
     draws=300, tune=50, add_fit=_add_fit, job=_job, compare=_compare,
-    add_compare=_add_compare,
+    add_compare=_add_compare, rivals=_rivals,
     questions=(
         Question(
             "predict", "Predict probabilities in rows of a table", [GAPS], first=["new"],

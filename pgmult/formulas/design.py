@@ -37,6 +37,7 @@ array([[1., 0., 0., 0.],
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -478,7 +479,7 @@ def make_design(
     if check:
         if not labels:
             plan.formula.refuse("it must have a column or an intercept")
-        _check_design(labels, matrix, plan.intercept)
+        _check_design(labels, matrix, plan.intercept, has_priors=every_term)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
     margins = _margins(labels, matrix) if standardize and plan.intercept else None
     if margins is not None:
@@ -965,8 +966,14 @@ def _offsets(plan: _Plan, coder: Coding, columns: Columns) -> dict[str, FloatArr
 # --------------------------------------------------------------------------- what is refused
 
 
-def _check_design(labels: list[str], matrix: FloatArray, intercept: bool) -> None:
-    """Refuse columns that the data cannot tell from each other."""
+def _check_design(
+    labels: list[str], matrix: FloatArray, intercept: bool, *, has_priors: bool
+) -> None:
+    """Refuse columns that the data cannot tell from each other.
+
+    Interactions of labels are such where a combination of them has no rows. If coefficients have
+    priors, these determine the effect, and a warning says so.
+    """
     if len(labels) > len(matrix):
         included = ", the intercept included," if intercept else ""
         raise ValueError(
@@ -983,16 +990,27 @@ def _check_design(labels: list[str], matrix: FloatArray, intercept: bool) -> Non
     centred = others - others.mean(axis=0) if intercept else others
     lengths = np.sqrt((centred * centred).sum(axis=0))
     flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
+    may_lack = np.array([has_priors and ":" in name and "[" in name for name in labels], bool)
+    lacking = flat & may_lack
+    flat &= ~may_lack
     if flat.any():
         j = int(np.argmax(flat))
         raise ValueError(
             f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row"
             + (" (leave it out: the intercept is there already)" if intercept else "")
         )
-    unit = centred / lengths
-    left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r")))
-    if (left_over < _COLLINEAR).any():
-        j = int(np.argmax(left_over < _COLLINEAR))
+    unit = centred / np.where(lacking, 1.0, lengths)
+    left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) < _COLLINEAR
+    lacking |= left_over & may_lack
+    if lacking.any():
+        named = ", ".join(repr(name) for name, lacks in zip(labels, lacking, strict=True) if lacks)
+        warnings.warn(
+            f"some combinations of labels have no rows: the effect of {named} is that of its prior",
+            stacklevel=4,
+        )
+    left_over &= ~lacking
+    if left_over.any():
+        j = int(np.argmax(left_over))
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
         partners = [labels[i] for i in range(j) if abs(weights[i]) > 1e-6]
         raise ValueError(

@@ -101,7 +101,7 @@ def predict(
         like labels of the data that are written otherwise, such as 1 for 01.
     outcome : {"categories", "at_least", "score"}
         Answer for each category; or, where they are ordered, for each category or a higher one, or
-        for the mean score, the lowest category being 1.
+        for the mean score: that of the numbers that categories are, or else of their ranks from 1.
     probability : float
         Of the intervals.
     max_draws : int
@@ -112,9 +112,9 @@ def predict(
     Returns
     -------
     Estimand
-        Axes row and category, or line and category for a file, with the lines of its rows; with
-        `at`, `by` or `weight` the columns that are set to several values, those of `by`, and
-        category.
+        Axes row and category, or line and category for a file, with the lines of its rows; cells
+        of the data are labelled by their columns. With `at`, `by` or `weight` the columns that are
+        set to several values, those of `by`, and category.
 
     Raises
     ------
@@ -129,8 +129,11 @@ def predict(
     )  # fmt: skip
     rows, quantity = _of_outcome(run, rows, outcome)
     if at is None and by is None and weight is None:
-        lines = new.lines if isinstance(new, ExactTable) else None
-        axis, labels = ("row", {}) if lines is None else ("line", {"line": lines})
+        axis, labels = "row", dict[str, Any]()
+        if isinstance(new, ExactTable) and new.lines is not None:
+            axis, labels = "line", {"line": new.lines}
+        elif new is None and rows.table:
+            labels = {"row": rows.table}
         return Estimand(
             np.array(list(rows.probabilities(rows.table))), (axis, *rows.labels),
             {**labels, **rows.labels}, caption=f"{quantity}.", probability=probability,
@@ -498,19 +501,20 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     share = data.respondents / data.respondents.sum()
     of_weight = _terms_of_weights(data.design, latent)
     terms = list(dict.fromkeys(name for name in of_weight if name))
+    columns = [np.flatnonzero(of_weight == term) for term in terms]
+    designs = [latent.family.design[:, its].tocsr() for its in columns]
     per_draw = []
     for weights in chosen(run.stack("weights"), max_draws):
-        state = run.model.state_of(weights, weights[:, :0])
-        psi = run.model.predictors(state, data)
+        psi = latent.predictors(weights)
         centre, probs = share @ psi, link.probs(psi)
+        mean = share @ probs
         squares = []
-        for term in terms:
-            predictor = latent.family.times(np.where(of_weight == term, weights, 0.0).T)
+        for its, design in zip(columns, designs, strict=True):
+            predictor = design @ weights[:, its].T
             moved = predictor - share @ predictor
             alone = link.probs(centre + moved)
             last, first = probs - link.probs(psi - moved), alone - share @ alone
             squares.append(0.5 * float(np.sum(share @ (last**2 + first**2))))
-        mean = share @ probs
         between = float(np.sum(share @ (probs - mean) ** 2) / np.sum(mean * (1.0 - mean)))
         explained = between * np.array(squares) / max(sum(squares), 1e-300)
         per_draw.append([*explained, 1.0 - explained.sum()])
@@ -613,7 +617,7 @@ def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
     if not data.is_ordered:
         raise ValueError(f"outcome must be 'categories' where these have no order, got {outcome!r}")
     if outcome == "score":
-        scores = np.arange(1.0, data.num_categories + 1.0)[:, None]
+        scores = _scores_of(data.categories)
         return rows.mapped(lambda p: np.asarray(p @ scores), {"category": ["score"]}), "Mean score"
     names = [f"{name} or higher" for name in data.categories.tolist()[1:]]
 
@@ -621,6 +625,17 @@ def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
         return np.asarray(np.cumsum(probs[:, ::-1], axis=1)[:, -2::-1])
 
     return rows.mapped(at_least, {"category": names}), "Probabilities of a category or a higher one"
+
+
+def _scores_of(categories: NDArray[np.str_]) -> FloatArray:
+    """The numbers that ordered categories are, or their ranks from 1, ``(num_categories, 1)``."""
+    try:
+        scores = categories.astype(np.float64)
+    except ValueError:
+        scores = np.full(len(categories), np.nan)
+    if not (np.isfinite(scores).all() and (np.diff(scores) > 0.0).all()):
+        scores = np.arange(1.0, len(categories) + 1.0)
+    return scores[:, None]
 
 
 def _population(

@@ -34,7 +34,7 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _DRAWS = 400
-_CELLS = 3e7  # probabilities of all draws together
+_CELLS = 1.5e7  # probabilities of all draws together
 _MOST_ROWS = 60
 _MOST_BESIDE = 4  # categories whose numbers stand beside a figure
 _RESPONDENTS = 500  # over whom effects are averaged, evenly spread
@@ -77,7 +77,7 @@ def report(
     asked = as_comparison(comparison)
     data = data_of_run(run)
     design = data.design
-    count = min(count, max(20, int(_CELLS / data.counts.size)))
+    count = min(count, most_draws(data))
     groups = [term for term in design.terms if isinstance(term, GroupTerm)]
     variables = list(dict.fromkeys(name for term in groups for name in term.variables))
     rows = predicted_rows(run, by=variables, max_draws=count)
@@ -87,7 +87,7 @@ def report(
     beats = [beside] if isinstance(beside, Comparison) else []
     sample = rows.spread(_RESPONDENTS)
     apart = _differences_of(data, sample)
-    shares = None if data.is_events else variance_shares(run, max_draws=min(count, 200))
+    shares = None if data.is_events else variance_shares(run, max_draws=max(count // 2, 20))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
     sections = [answer.section() for answer in beats]
@@ -131,6 +131,11 @@ def report(
         )
     summary = Report(name, verdict, sections, details_of_run | dict(facts))
     return summary.save(place)
+
+
+def most_draws(data: AdditiveRows) -> int:
+    """Draws for a page that does not take longer than the chains, at most 1,000."""
+    return min(max(20, int(_CELLS / data.counts.size)), 1000)
 
 
 def _priors(run: Posterior, data: AdditiveRows) -> Section:

@@ -206,7 +206,13 @@ def _refuse_total(parsed: Formula, counts: NDArray[Any], categories: Sequence[st
 
 
 def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
-    """Places of categories in the order of a list, which may have more of them."""
+    """Places of categories in the order of a list, which may have more of them.
+
+    Warns
+    -----
+    UserWarning
+        If no row has a category of the list.
+    """
     with under_name("ordered", of="labels"):
         listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
     missing = [name for name in categories if name not in listed]
@@ -214,6 +220,11 @@ def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
         raise ValueError(f"ordered must list every category, it lacks {', '.join(missing)}")
     if len(set(listed)) < len(listed):
         raise ValueError(f"ordered must list each category once, got {', '.join(listed)}")
+    absent = [name for name in listed if name not in categories]
+    if absent:
+        warnings.warn(
+            f"no row has {', '.join(absent)}: left out of the ordered categories", stacklevel=4
+        )
     return np.array([categories.index(name) for name in listed if name in categories])
 
 

@@ -479,7 +479,7 @@ def check(
                 "Rows scatter more than the model predicts.",
                 "Rows scatter less than the model predicts.",
             )
-            distance = _distance(np.arange(len(counts)), np.eye(data.num_categories))
+            distance = _distance(np.arange(len(counts)))
             statistics.append(_Statistic("scatter of rows", distance, advice))
         if run.model.link_name(data) == "cumulative":
             columns = data.design if held_out is None else held
@@ -529,12 +529,16 @@ def _share_of(k: int, rows: Any) -> Callable[[IntArray, FloatArray], Any]:
     return lambda counts, _: counts[rows, k].sum() / max(float(counts[rows].sum()), 1.0)
 
 
-def _distance(codes: IntArray, sums: FloatArray) -> Callable[[IntArray, FloatArray], Any]:
-    """How far sums over categories, ``(num_categories, num_sums)``, are from expected ones."""
+def _distance(
+    codes: IntArray, sums: FloatArray | None = None
+) -> Callable[[IntArray, FloatArray], Any]:
+    """How far counts are from expected ones, or sums of them, ``(num_categories, num_sums)``."""
     rows = _parts(codes)
 
     def distance(counts: IntArray, expected: FloatArray) -> Any:
-        observed, mean = (rows @ (counted @ sums) for counted in (counts, expected))
+        observed, mean = rows @ counts, rows @ expected
+        if sums is not None:
+            observed, mean = observed @ sums, mean @ sums
         return np.sum((observed - mean) ** 2 / (mean + _LEAST))
 
     return distance
@@ -602,7 +606,7 @@ def _of_columns(
             f"{what} by {label} differ less than the model predicts.",
         )
         codes = np.unique(codes, return_inverse=True)[1]
-        yield _Statistic(f"distance by {label}", _distance(codes, np.eye(num_categories)), advice)
+        yield _Statistic(f"distance by {label}", _distance(codes), advice)
 
 
 def _of_proportional_odds(design: Design, specific: Sequence[str]) -> Iterator[_Statistic]:

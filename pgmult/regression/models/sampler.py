@@ -26,6 +26,8 @@ _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are
 _MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
+_CARRIED = 0.7  # of the sweeps where it is far; the others interweave
+_TURNED = 0.36 * math.pi  # by as many kicks as a path has elsewhere, where it is far
 _SAME = 0.05  # spread up to which one kick is enough
 
 
@@ -160,14 +162,20 @@ def moved(
     """Leaps where the approximation is near, paths and slices the more the farther it is."""
     spread = target.base.spread
     near, far = spread < _MIDDLE, spread > _FAR
+    if far:  # where the posterior is wider than the Gaussian, paths beyond half a turn
+        point = (carry if rng.random() < _CARRIED else interweave)(rng, point, target)
+        some = int(rng.integers(kicks + 1, 4 * kicks))
+        return _at(swing(rng, point, target, some, _TURNED * some / kicks))
     if not near or rng.random() < _WOVEN_NEAR:
         point = interweave(rng, point, target)
-    point = (carry if far else reflect)(rng, point, target)
-    if far:  # where the posterior is wider than the Gaussian, paths up to half a turn
-        some = int(rng.integers(kicks + 1, 4 * kicks + 1))
-        point = swing(rng, point, target, some, 0.25 * math.pi * some / kicks)
-    elif spread >= _NEAR or rng.random() < _SWUNG_NEAR:
+    point = reflect(rng, point, target)
+    if spread >= _NEAR or rng.random() < _SWUNG_NEAR:
         point = swing(rng, point, target, 1 + (spread > _SAME) if near else kicks)
+    return _at(point)
+
+
+def _at(point: Point) -> tuple[FloatArray, FloatArray]:
+    """Hyperparameters and weights of a point."""
     return point.x, point.w
 
 

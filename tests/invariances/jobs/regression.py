@@ -57,7 +57,7 @@ def months(shift=0, scale=1.0):
         return f"{(float(text) + shift) * scale:g}"
 
     def back(question, key, centre, sd):
-        if question.verb in ("effects",):
+        if question.verb in ("effects", "export"):
             key = (f"{float(key[0]) / scale - shift:g}", *key[1:])
         return key, centre, sd
 
@@ -81,8 +81,8 @@ QUESTIONS = (
     Question("loo"),
 )
 IN_PROBABILITIES = ("effects", "comparisons", "contrasts", "poststratify", "variance-shares")
+BY_LABELS = (*IN_PROBABILITIES, "predict", "groups", "loo")
 
-WHERE_ALIKE = "answers by the same probabilities as effects and predict, which are held to it"
 BY_BRUTE_FORCE = (
     ("additive", "test_shares_are_weighted_means_over_cells", ("poststratify", "predict")),
     ("additive", "test_effects_are_averages_over_respondents", ("effects",)),
@@ -101,11 +101,11 @@ ANSWERS = Job(
     (
         longer(),
         other_seed(),
-        reversed_rows(verbs=(*IN_PROBABILITIES, "predict", "groups", "check", "loo")),
+        reversed_rows(verbs=(*BY_LABELS, "check", "export")),
         in_form("spss.sav"),
-        shuffled_columns(tolerance=0.0, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
-        renamed("region", BACKWARDS, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
-        renamed("vote", PARTIES, verbs=(*IN_PROBABILITIES, "predict", "groups", "loo")),
+        shuffled_columns(tolerance=0.0, verbs=BY_LABELS),
+        renamed("region", BACKWARDS, verbs=(*BY_LABELS, "export")),
+        renamed("vote", PARTIES, verbs=(*BY_LABELS, "export")),
         Variation("units", "ages in months", **months(scale=12.0)),
         Variation("units", "ages from 2000 on", **months(shift=2000)),
         with_column("id", lambda n: list(range(n)), tolerance=0.0),
@@ -128,17 +128,19 @@ ANSWERS = Job(
         ("outside", "groups"): "differences of the averages that effects are held to",
         ("outside", "variance-shares"): "shares of terms are those of the link that is fitted",
         ("outside", "report"): "shows effects and comparisons, which have cells",
+        ("order", "report"): "shows effects and comparisons, which have cells",
         **dict.fromkeys(
             (("outside", verb) for verb in ("loo", "compare")),
             "scores the probabilities that predict is held to",
         ),
-        ("brute_force", "*"): "a sum over draws of the run, which the others check",
-        ("aggregation", "*"): WHERE_ALIKE,
-        ("units", "*"): WHERE_ALIKE,
-        ("longer", "compare"): "compares scores of single observations: loo",
-        ("seeds", "compare"): "compares scores of single observations: loo",
-        ("order", "*"): WHERE_ALIKE,
-        ("besides", "*"): WHERE_ALIKE,
+        ("brute_force", "check"): "replicated statistics are simulations",
+        ("brute_force", "export"): "what predict says of the data's rows",
+        ("brute_force", "*"): "shows effects and comparisons, which are held to it",
+        **dict.fromkeys(
+            ((r, "compare") for r in ("longer", "seeds", "order", "units", "aggregation", "besides")),
+            "prints the sum that loo has in these cells, beside those of shares in the data",
+        ),
+        ("order", "fit"): "prints effects and comparisons, which have cells",
     },
 )  # fmt: skip
 

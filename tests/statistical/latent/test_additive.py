@@ -78,11 +78,13 @@ DENSE = {
 def around(monkeypatch):
     """``around(case)``: a model and its data, its moves around a rough approximation.
 
-    That is found at once, and mistakes show.
+    That is found at once, and mistakes show. Moves are those of approximations this far off.
     """
 
-    def case_of(case):
-        monkeypatch.setattr(blocks, "approximate", rough)
+    def case_of(case, spread=np.nan):
+        monkeypatch.setattr(
+            blocks, "approximate", lambda *of: replace(rough(*of), spread=float(spread))
+        )
         formula, priors, options, more = CASES[case]
         return AdditiveRegression(priors=priors, **options), rows_of(formula, TABLE, **more)
 
@@ -126,11 +128,9 @@ def test_broken_dense_moves_are_refused(name, spread, dense, monkeypatch):
     rejects(check_geweke, model, data, replicates=600, sweeps=3)
 
 
-def test_hyperparameters_that_carry_weights_along_leave_it_too(around, monkeypatch):
-    """Which is done where leaps are too far."""
-    model, data = around("slopes and a walk")
-    monkeypatch.setattr(module, "reflect", moves.carry)
-    check_geweke(model, data, replicates=200, sweeps=3)
+def test_sweeps_where_leaps_are_too_far_leave_it_too(around, monkeypatch):
+    """Hyperparameters carry weights along, or are interwoven, and paths turn half a circle."""
+    check_geweke(*around("slopes and a walk", spread=5.0), replicates=200, sweeps=3)
 
 
 def stretched_twice(*arguments):
@@ -146,10 +146,10 @@ def leaping(rng, point, target):
 
 STRETCHED = moves._stretched
 MUTANTS = {
-    "a swing that is always accepted": (
+    "paths of half a circle that are always accepted": (
         module,
         "swing",
-        lambda rng, point, target, kicks: leaping(rng, point, target),
+        lambda rng, point, target, kicks, angle: leaping(rng, point, target),
         "a level a row",
     ),
     "a leap that is always accepted": (module, "reflect", leaping, "a level a row"),
@@ -160,7 +160,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_broken_moves_are_refused(mutant, around, monkeypatch):
     where, name, broken, case = MUTANTS[mutant]
-    model, data = around(case)
+    model, data = around(case, spread=5.0 if name == "swing" else np.nan)
     monkeypatch.setattr(where, name, broken)
     rejects(check_geweke, model, data, replicates=600, sweeps=3)
 

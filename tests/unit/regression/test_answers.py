@@ -208,6 +208,49 @@ def test_ordered_categories_are_answered_in_their_order():
         run.comparisons("x", outcome="score", measure="odds_ratio")
 
 
+def approximately(rows):
+    return pgmult.sample(
+        AdditiveRegression(method="approximate"), rows, draws=50, chains=1, random_seed=0,
+        progressbar=False,
+    )  # fmt: skip
+
+
+def test_scores_are_the_numbers_that_categories_are():
+    """Nobody has answered 3: the mean is that of 1, 2, 4 and 5."""
+    rng = np.random.default_rng(8)
+    table = {"rating": rng.choice([1, 2, 4, 5], size=120), "x": rng.normal(size=120)}
+    with pytest.warns(UserWarning, match="no row has 3: left out of the ordered categories"):
+        rows = pgmult.read(table).rows("rating ~ x", ordered=[1, 2, 3, 4, 5])
+    run = approximately(rows)
+    assert run.effects("x", [0.0]).labels["category"].tolist() == ["1", "2", "4", "5"]
+    probs = run.effects("x", [0.0]).draws[:, 0]
+    score = run.effects("x", [0.0], outcome="score").draws[:, 0, 0]
+    np.testing.assert_allclose(score, probs @ [1.0, 2.0, 4.0, 5.0])
+
+
+def test_combinations_of_labels_without_rows_have_the_effects_of_their_prior():
+    """Nested or crossed: what no row tells apart is uncertain, and the others are as they were."""
+    rng = np.random.default_rng(9)
+    cell = rng.integers(3, size=300)
+    table = {"a": np.array(["p", "q", "q"])[cell], "b": np.array(["s", "s", "t"])[cell]}
+    table["y"] = np.where(rng.random(300) < np.array([0.2, 0.5, 0.8])[cell], "yes", "no")
+    for formula in ("y ~ a * b", "y ~ a / b"):
+        with pytest.warns(UserWarning, match="some combinations of labels have no rows"):
+            rows = pgmult.read(table).rows(formula)
+        run = approximately(rows)
+        cells = run.predict({"a": ["p", "q", "q", "p"], "b": ["s", "s", "t", "t"]})
+        np.testing.assert_allclose(cells.mean[:3, 1], [0.2, 0.5, 0.8], atol=0.1)
+        assert cells.sd[3, 1] > 3.0 * cells.sd[:3, 1].max()
+
+
+def test_cells_of_the_data_are_labelled_by_their_columns(run):
+    cells = run.predict()
+    columns = cells.columns_of("row")
+    assert set(columns) == {"x", "b", "sex", "day", "g"}
+    one = {name: [np.asarray(values)[5]] for name, values in columns.items()}
+    np.testing.assert_allclose(run.predict(one).draws[:, 0], cells.draws[:, 5])
+
+
 def test_categories_without_an_order_have_no_score(run):
     with pytest.raises(ValueError, match="outcome must be 'categories' where these have no order"):
         run.effects("sex", outcome="score")
