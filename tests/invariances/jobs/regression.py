@@ -83,6 +83,7 @@ QUESTIONS = (
 IN_PROBABILITIES = ("effects", "comparisons", "contrasts", "poststratify", "variance-shares")
 BY_LABELS = (*IN_PROBABILITIES, "predict", "groups", "loo")
 
+WITH_RIVALS = "longer", "seeds", "order", "units", "aggregation", "besides"
 BY_BRUTE_FORCE = (
     ("additive", "test_shares_are_weighted_means_over_cells", ("poststratify", "predict")),
     ("additive", "test_effects_are_averages_over_respondents", ("effects",)),
@@ -137,7 +138,7 @@ ANSWERS = Job(
         ("brute_force", "export"): "what predict says of the data's rows",
         ("brute_force", "*"): "shows effects and comparisons, which are held to it",
         **dict.fromkeys(
-            ((r, "compare") for r in ("longer", "seeds", "order", "units", "aggregation", "besides")),
+            ((relation, "compare") for relation in WITH_RIVALS),
             "prints the sum that loo has in these cells, beside those of shares in the data",
         ),
         ("order", "fit"): "prints effects and comparisons, which have cells",
