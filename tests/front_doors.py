@@ -227,21 +227,6 @@ def stored():
     return path
 
 
-class PoissonRows:
-    """Counts 3 and 0 with a log rate of N(0, 1) each."""
-
-    counts = np.array([[3.0], [0.0]])
-
-    def value(self, theta, rows):
-        return (self.counts[rows % 2] * theta - np.exp(theta) - 0.5 * theta**2).sum(axis=1)
-
-    def gradient(self, theta, rows):
-        return self.counts[rows % 2] - np.exp(theta) - theta
-
-    def hessian(self, theta, rows):
-        return -np.exp(theta)[:, :, None] - 1.0
-
-
 def never(*arguments, **options):
     raise AssertionError("refused")
 
@@ -643,8 +628,6 @@ ARGUMENTS = {
     # fits and tests that know no family
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
-    "variational.fit_laplace": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
-    "variational.fit_delta": lambda: dict(objectives=PoissonRows(), start=np.zeros((2, 1))),
     "variational.fit_sites": lambda: dict(
         x=X,
         site=LogisticSite(BINARY, np.ones(12)),

@@ -28,20 +28,68 @@ array([[-0.61,  0.49]])
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_real
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
 from pgmult.variational.ascent import Climb, invert, slack
-from pgmult.variational.laplace import GaussianRows
 from pgmult.variational.sites import Site
 
+_LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-8  # of a derivative that must not be positive
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianRows:
+    """Independent Gaussian factors q(theta_r) = N(mean_r, cov_r): a `pgmult.variational.Fit`.
+
+    Attributes
+    ----------
+    method : {"laplace", "delta", "diagonal_delta", "previous_mean"}
+    mean : array, ``(num_rows, n)``
+    cov : array, ``(num_rows, n, n)``
+    level : array, ``(num_rows,)``
+        f(mean) + log det(2 pi cov) / 2: the log of the integral of exp f, approximated.
+    is_proper : bool array, ``(num_rows,)``
+        Whether -Hess f was positive definite there. Where it was not, `cov` is made of the absolute
+        values of its eigenvalues, and is unreliable.
+    row_converged : bool array, ``(num_rows,)``
+        Whether the last step was within the tolerance, where `is_proper`.
+    num_iterations : int
+        Of the slowest row.
+    """
+
+    method: str
+    mean: FloatArray
+    cov: FloatArray
+    level: FloatArray
+    is_proper: BoolArray
+    row_converged: BoolArray
+    num_iterations: int
+
+    is_bound: ClassVar[bool] = False
+
+    @property
+    def objective(self) -> float:
+        """The sum of all rows' levels."""
+        return float(self.level.sum())
+
+    @property
+    def converged(self) -> bool:
+        """Whether every row has converged."""
+        return bool(self.row_converged.all())
+
+    def entropy(self) -> FloatArray:
+        """-E_q log q of each row, ``(num_rows,)``."""
+        n = self.mean.shape[1]
+        log_dets = np.linalg.slogdet(self.cov)[1]
+        return np.asarray(0.5 * (log_dets + n * (1.0 + _LOG_2PI)))
 
 
 class _Point(NamedTuple):

@@ -23,12 +23,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from examples.papers.wang2013.derivatives import RowObjectives, check_derivatives
+from examples.papers.wang2013.laplace import GaussianRows, delta_ascent, expand, newton_ascent
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_real, brief
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational.ascent import HasHistory
-from pgmult.variational.derivatives import RowObjectives, check_derivatives
-from pgmult.variational.laplace import GaussianRows, delta_ascent, expand, newton_ascent
 
 Rest = TypeVar("Rest")
 

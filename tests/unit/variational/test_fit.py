@@ -21,6 +21,7 @@ from examples.papers.regressions.multinomial_fits import (
     fit_stick_breaking_regression,
 )
 from examples.papers.wang2013.language_model import fit_language_model
+from examples.papers.wang2013.laplace import expand, fit_delta, fit_laplace
 from examples.papers.wang2013.nonconjugate import fit_nonconjugate
 from examples.papers.wang2013.variational_ctm import fit_ctm
 from pgmult.priors import MvNormal
@@ -29,7 +30,6 @@ from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.variational import LogisticSite, fit_sites
 from pgmult.variational.ascent import Fit
-from pgmult.variational.laplace import expand, fit_delta, fit_laplace
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.poisson(3.0, size=(6, 2))

@@ -7,11 +7,11 @@ import pytest
 from oracle.correlated_topics import CorrelatedDocuments
 from scipy.special import logsumexp, softmax
 
+from examples.papers.wang2013.laplace import fit_laplace
 from examples.papers.wang2013.variational_ctm import CTMFit, fit_ctm
 from pgmult.compiled.rows import row_threads
 from pgmult.topics import LogisticNormalTopics, as_corpus, split_tokens
 from pgmult.topics.scores.completion import completion_score, unigram_log_predictive
-from pgmult.variational.laplace import fit_laplace
 
 pytestmark = pytest.mark.slow  # most need kernels that no other test does: nine seconds
 

@@ -5,8 +5,8 @@ import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps
 from scipy.optimize import minimize
 
+from examples.papers.wang2013.laplace import _inverses, expand, fit_laplace
 from pgmult.compiled.rows import row_threads
-from pgmult.variational.laplace import _inverses, expand, fit_laplace
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [50, 2, 7], [1, 200, 0], [5, 5, 5]])

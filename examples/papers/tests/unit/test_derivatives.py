@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps
 
+from examples.papers.wang2013.derivatives import check_derivatives
+from examples.papers.wang2013.laplace import fit_delta, fit_laplace
 from examples.papers.wang2013.nonconjugate import fit_nonconjugate
-from pgmult.variational.derivatives import check_derivatives
-from pgmult.variational.laplace import fit_delta, fit_laplace
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.random.default_rng(0).poisson(4.0, size=(30, 3))

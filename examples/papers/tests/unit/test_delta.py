@@ -7,9 +7,9 @@ import pytest
 from gaussian_targets import PoissonLogNormal, TwoHumps, derivative
 from scipy.optimize import minimize
 
+from examples.papers.wang2013.derivatives import trace_gradient
+from examples.papers.wang2013.laplace import fit_delta, fit_laplace
 from examples.papers.wang2013.nonconjugate import fit_nonconjugate
-from pgmult.variational.derivatives import trace_gradient
-from pgmult.variational.laplace import fit_delta, fit_laplace
 
 COV = np.array([[1.5, 0.7, 0.0], [0.7, 2.0, -0.4], [0.0, -0.4, 0.8]])
 COUNTS = np.array([[3, 0, 1], [0, 0, 0], [50, 2, 7], [5, 5, 5]])
