@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from pgmult.choice.compiled.people import over_people, slopes_rows
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.choice.people import (
@@ -21,7 +22,7 @@ from pgmult.choice.people import (
     population,
     thinned,
 )
-from pgmult.choice.pilot import Frame, sites_of
+from pgmult.choice.pilot import Frame, laid_out, sites_of
 from pgmult.core.arguments import as_choice, as_flag, as_list, as_mapping, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
@@ -34,7 +35,7 @@ from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 
-_DRAWS = 400
+_DRAWS = 200
 _HELD_OUT_DRAWS = 100
 _MOST_CELLS = 1e8  # rows, points and draws of people who are left out
 _WIDER, _DEFENSIVE = 1.5, 0.25  # variance and share of proposals, of a person and of the population
@@ -264,7 +265,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     centre = PopulationDraw(*(np.mean(values, axis=0) for values in zip(*shared, strict=True)))
     sites = sites_of(data, frame.pack(frame.inside(centre)))
     J, h = np.moveaxis(sites.J, -1, 0), sites.h.T
-    cases, case, of_row, out = data.occasions[:-1], data.occasion_of_row, data.person_of_row, []
+    unused, out = (np.empty((num, len(data.random))), np.empty((0, 0, 0))), []
     for draw in shared:
         among = frame.inside(draw)
         precision = np.linalg.inv(among.root @ among.root.T)
@@ -280,16 +281,10 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         log_q = np.logaddexp(
             np.log(_DEFENSIVE) + log_people, np.log1p(-_DEFENSIVE) + near.log_density(at)
         )
-        coef = data.coefficients_of((at - frame.shift) / frame.factor)
-        u = np.zeros((data.num_rows, number))
-        for k, column in enumerate(data.random):
-            u += data.x[:, column, None] * coef[of_row, :, k]
-        u += (data.x[:, data.fixed] @ draw.coefficients + data.offset)[:, None]
-        u -= np.maximum.reduceat(u, cases)[case]
-        total = np.log(np.add.reduceat(np.exp(u), cases))
-        log_p = np.add.reduceat(data.taken[:, None] * u, first)
-        log_p -= np.add.reduceat(data.totals[:, None] * total, data.people[:-1])
-        out.append(logsumexp(log_p + log_people - log_q, axis=1) - np.log(number))
+        choices, log_p = laid_out(data).given(among.b), np.empty((number, num))
+        for tastes, values in zip(at.swapaxes(0, 1).copy(), log_p, strict=True):
+            over_people(slopes_rows, num, choices, tastes, values, *unused)
+        out.append(logsumexp(log_p.T + log_people - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
 
 

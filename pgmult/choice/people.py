@@ -126,12 +126,10 @@ def people_draws(
     people = None if is_new.all() else thinned(run, max_draws, "tastes")[0]
 
     def draw(s: int, rng: np.random.Generator, number: int) -> PeopleDraw:
-        own = np.repeat(mean[s][None], data.num_rows, axis=0)
-        if people is not None:
-            own[~is_new] = people[s][of_row[~is_new]]
+        tastes = mean[[s]] if people is None else np.vstack([people[s], mean[s]])  # -1: the mean
         points = normal_points(number, mean.shape[1], rng) if is_new.any() else roots[s][:1]
         shared = data.coefficients_of(mean[s] + points @ roots[s].T)
-        return PeopleDraw(data, shared, data.coefficients_of(own), is_new, fixed[s])
+        return PeopleDraw(data, shared, data.coefficients_of(tastes)[of_row], is_new, fixed[s])
 
     rng, number = np.random.default_rng(seed), _FEWEST_POINTS
     pilots = np.linspace(0, len(mean) - 1, min(len(mean), _PILOTS)).astype(np.int64)

@@ -28,7 +28,7 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 
 _MOST_ROWS = 60
-_MOST_ALTERNATIVES, _FEW_DRAWS = 8, 100  # of elasticities
+_MOST_ALTERNATIVES = 8  # of elasticities
 
 
 def report(
@@ -137,7 +137,7 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
         sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
         name = data.alternatives.columns[0]
-        changes = elasticities(run, price, by=name, max_draws=_FEW_DRAWS)
+        changes = elasticities(run, price, by=name)
         note = f"Percent by which shares change if {price} of one {name} grows by one percent."
         sections.append(_beside(changes, "Elasticities", note))
     return sections

@@ -74,10 +74,24 @@ def short_where_liked(self, rng, state):
     return np.where(state.tastes[:, 0] > state.mean[0], 0.05 * lengths, lengths)
 
 
+def in_parts(number, self, rng, state, sums, rows, ask):
+    """A path in so many parts, which the state does not remember."""
+    moved = MixedLogit.shared_step(self, rng, replace(state, parts=number), sums, rows, ask)
+    return replace(moved, parts=state.parts)
+
+
 def few_parts_where_liked(self, rng, state, sums, rows, ask):
     """Paths of the population in fewer parts where the mean of tastes is above 0."""
-    parts = 1 if state.mean[0] > 0.0 else 6
-    return MixedLogit.shared_step(self, rng, replace(state, parts=parts), sums, rows, ask)
+    return in_parts(1 if state.mean[0] > 0.0 else 6, self, rng, state, sums, rows, ask)
+
+
+def finer_where_refused(self, rng, state, sums, rows, ask):
+    """Paths in more parts where the usual ones were refused, not for a tenth by chance."""
+    for parts in (1, 1, 4):
+        moved = in_parts(parts, self, rng, state, sums, rows, ask)
+        if not np.array_equal(moved.mean, state.mean):
+            break
+    return moved
 
 
 def of_other_coordinates(root, sd_scale, diagonal):
@@ -115,10 +129,15 @@ def test_worst_choices_of_the_wrong_sign_are_refused():
     rejects(check_geweke, broken, data("best and worst"), replicates=400, sweeps=3)
 
 
-def test_lengths_by_tastes_are_refused():
-    """What they do wrong builds up: six sweeps say it with p = 5e-14, three hardly."""
-    broken = mutant(MODEL, lengths=short_where_liked)
-    rejects(check_geweke, broken, data("one attribute"), replicates=200, sweeps=6)
+@pytest.mark.parametrize(
+    ("change", "replicates", "sweeps"),
+    [({"lengths": short_where_liked}, 200, 6), ({"shared_step": finer_where_refused}, 300, 3)],
+    ids=["lengths by tastes", "finer where refused"],
+)
+def test_paths_that_depend_on_where_they_are_are_refused(change, replicates, sweeps):
+    """What lengths by tastes do wrong builds up: six sweeps say it with p = 5e-14, three hardly."""
+    broken = mutant(MODEL, **change)
+    rejects(check_geweke, broken, data("one attribute"), replicates=replicates, sweeps=sweeps)
 
 
 def test_a_path_without_the_jacobian_of_the_root_is_refused(monkeypatch):
