@@ -256,35 +256,30 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         ]
         sums = [np.add.reduceat(values, first) for values in by_row]
         return np.reshape(sums, (run.num_chains, -1, len(first)))
-    shared = [
-        PopulationDraw(*values)
-        for values in zip(*thinned(run, max_draws, "mean", "cov", "coefficients"), strict=True)
-    ]
-    num, frame, rng = data.num_people, Frame.of(data), np.random.default_rng(0)
-    number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared))), 4, 6))
-    centre = PopulationDraw(*(np.mean(values, axis=0) for values in zip(*shared, strict=True)))
-    sites = sites_of(data, frame.pack(frame.inside(centre)))
-    J, h = np.moveaxis(sites.J, -1, 0), sites.h.T
-    unused, out = (np.empty((num, len(data.random))), np.empty((0, 0, 0))), []
-    for draw in shared:
-        among = frame.inside(draw)
-        precision = np.linalg.inv(among.root @ among.root.T)
-        pull = h - np.einsum("kjn,j->nk", sites.cross, among.b) + precision @ among.mean
-        cov = np.linalg.inv(J + precision)
-        mean = np.einsum("njk,nk->nj", cov, pull)
-        people = Gaussians(among.mean[None], among.root[None])
-        near = Gaussians(mean, np.asarray(np.linalg.cholesky(_WIDER * cov), dtype=np.float64))
-        z = normal_points(number, len(data.random), rng)
-        from_all = np.arange(number) < _DEFENSIVE * number
-        at = np.where(from_all[:, None], people.at(z), near.at(z))  # (num_people, num_points, d)
-        log_people = people.log_density(at)
-        log_q = np.logaddexp(
-            np.log(_DEFENSIVE) + log_people, np.log1p(-_DEFENSIVE) + near.log_density(at)
-        )
-        choices, log_p = laid_out(data).given(among.b), np.empty((number, num))
-        for tastes, values in zip(at.swapaxes(0, 1).copy(), log_p, strict=True):
-            over_people(slopes_rows, num, choices, tastes, values, *unused)
-        out.append(logsumexp(log_p.T + log_people - log_q, axis=1) - np.log(number))
+    shared = thinned(run, max_draws, "mean", "cov", "coefficients")
+    num, d, frame, rng = data.num_people, len(data.random), Frame.of(data), np.random.default_rng(0)
+    number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared[0]))), 4, 6))
+    centre = frame.inside(PopulationDraw(*(np.mean(draws, axis=0) for draws in shared)))
+    sites = sites_of(data, frame.pack(centre))
+    J, is_any = np.moveaxis(sites.J, -1, 0), np.arange(number) < _DEFENSIVE * number
+    unused, out = (np.empty((num, d)), np.empty((0, 0, 0))), []
+    for values in zip(*shared, strict=True):
+        mean, b, root = frame.inside(PopulationDraw(*values))
+        # in standard deviations of the population, of which a person's are N(centre, (A'A)^-1)
+        precision = np.eye(d) + root.T @ J @ root
+        pull = (sites.h.T - np.einsum("kjn,j->nk", sites.cross, b) - J @ mean) @ root
+        centres = np.linalg.solve(precision, pull[:, :, None]).swapaxes(1, 2)
+        roots = np.linalg.cholesky(_WIDER * np.linalg.inv(precision))
+        z = normal_points(number, d, rng)
+        white = np.where(is_any[:, None], z, centres + z @ roots.swapaxes(1, 2))
+        apart = (white - centres) @ np.linalg.inv(roots).swapaxes(1, 2)
+        volume = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1, keepdims=True)
+        log_all, log_one = (-0.5 * np.square(x).sum(axis=2) for x in (white, apart))
+        log_q = np.logaddexp(np.log(_DEFENSIVE) + log_all, np.log1p(-_DEFENSIVE) + log_one - volume)
+        choices, log_p = laid_out(data).given(b), np.empty((number, num))
+        for tastes, each in zip((mean + white @ root.T).swapaxes(0, 1).copy(), log_p, strict=True):
+            over_people(slopes_rows, num, choices, tastes, each, *unused)
+        out.append(logsumexp(log_p.T + log_all - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
 
 
@@ -294,23 +289,6 @@ class PopulationDraw(NamedTuple):
     mean: FloatArray
     cov: FloatArray
     coefficients: FloatArray
-
-
-class Gaussians(NamedTuple):
-    """Normal distributions of tastes, one or one for each person."""
-
-    mean: FloatArray
-    root: FloatArray
-
-    def at(self, z: FloatArray) -> FloatArray:
-        """Points, ``(num_people, num_points, d)``, at standard normal ones."""
-        return np.asarray(self.mean[:, None] + z @ np.swapaxes(self.root, 1, 2))
-
-    def log_density(self, at: FloatArray) -> FloatArray:
-        """Log densities at points, without the constant, ``(num_people, num_points)``."""
-        z = (at - self.mean[:, None]) @ np.swapaxes(np.linalg.inv(self.root), 1, 2)
-        volume = np.log(np.abs(np.diagonal(self.root, axis1=1, axis2=2))).sum(axis=1)
-        return np.asarray(-0.5 * np.square(z).sum(axis=2) - volume[:, None])
 
 
 def compare(
