@@ -416,7 +416,7 @@ class InterceptSampler:
                 symbols = self._steps.draw(rng, state)
                 first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
                 like = [alike.which for alike in patterns]
-                for s in np.flatnonzero(self._is_free):
+                for s in np.flatnonzero(self._is_free).tolist():
                     target = patterns[s].copies(like[s]).dot
                     near = self._near[s]
                     x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], near, patterns[s], target)
@@ -441,7 +441,7 @@ class InterceptSampler:
     ) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""
         each = self._integrals([*x], [*w])
-        for s in np.flatnonzero(self._is_free):
+        for s in np.flatnonzero(self._is_free).tolist():
             stick, patterns = self._sticks[s], self._different[s]
             target = self._log_likelihood(s, initial, each)
             x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns, target)

@@ -21,7 +21,6 @@ array([1., 2.])
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,44 +29,14 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
-from pgmult.compiled.simd import WIDTH
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sequences.compiled import kalman_blocks
+from pgmult.sequences.compiled.gaussian_chains import GaussianChains, sample_chains
 
-_MIN_STRETCH, _MAX_STRETCH = 32, 4096  # steps
 MAX_GROWTH = 1e8  # of rounding errors: half of the digits
-
-
-@lru_cache(maxsize=16)
-def stretches(offsets_as_bytes: bytes) -> tuple[kalman_blocks.Stretches, IntArray]:
-    """Stretches of nearly equal lengths, so that all lanes are busy; by the lengths alone.
-
-    With them come running totals of inner steps of the groups of lanes, the longest of each. Those
-    of the last few offsets are remembered: every sweep asks for the same.
-    """
-    offsets = np.frombuffer(offsets_as_bytes, dtype=np.int64)
-    num_steps = int(offsets[-1])
-    rounds = -(-num_steps // (WIDTH * _MAX_STRETCH))
-    length = max(-(-num_steps // (WIDTH * rounds)), _MIN_STRETCH)
-    pieces = -(-np.diff(offsets) // length)
-    parts = np.concatenate([[0], pieces.cumsum()])
-    place = np.arange(parts[-1]) - np.repeat(parts[:-1], pieces)
-    lengths = np.repeat(np.diff(offsets), pieces)
-    counts = np.repeat(pieces, pieces)
-    begins = np.repeat(offsets[:-1], pieces) + place * lengths // counts
-    ends = np.repeat(offsets[:-1], pieces) + (place + 1) * lengths // counts
-    lanes = np.argsort(begins - ends, kind="stable")
-    lanes = np.pad(lanes, (0, -len(lanes) % WIDTH), mode="edge")
-    first = np.zeros(num_steps, dtype=np.bool_)
-    first[offsets[:-1]] = True
-    joined = len(begins) > len(pieces)
-    longest = (ends - begins)[lanes[::WIDTH]] - 1
-    cut = kalman_blocks.Stretches(first, parts, begins, ends, lanes, joined)
-    return cut, np.concatenate([[0], longest.cumsum()])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,9 +103,8 @@ class LinearDynamics:
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
 
-        By block elimination, many stretches of the sequences side by side, and by a square-root
-        filter, step by step, where a nearly singular covariance would cost that more than half of
-        its digits.
+        By block elimination, and by a square-root filter where a nearly singular covariance would
+        cost that more than half of its digits.
 
         Raises
         ------
@@ -144,21 +112,22 @@ class LinearDynamics:
             If a step has no Gaussian distribution: states have exploded, or J is indefinite.
         """
         key = new_key(rng)
-        by_blocks = self._sample_by_blocks(key)
-        return self._sample_by_filter(key) if by_blocks is None else by_blocks
+        by_blocks = self._sample_by_blocks(key, 0)
+        return self._sample_by_filter(key) if by_blocks is None else by_blocks[0]
 
     def sample_around(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """A draw of all states, and their mean: the draw less that of the same noise about 0."""
-        key, (drive, potential) = new_key(rng), self.parts()
+        """A draw of all states, and their mean."""
+        key = new_key(rng)
+        if (by_blocks := self._sample_by_blocks(key, self.shape[0])) is not None:
+            return by_blocks
+        drive, potential = self.parts()
         still = DensePotential(potential.J, np.zeros_like(drive))
         centred = LinearDynamics(
             self.transition, self.noise_cov, np.zeros_like(self.initial_mean), self.initial_cov,
             self.offsets, potential=still,
         )  # fmt: skip
-        draw, noise = self._sample_by_blocks(key), centred._sample_by_blocks(key)
-        if draw is None or noise is None:
-            draw, noise = self._sample_by_filter(key), centred._sample_by_filter(key)
-        return draw, draw - noise
+        draw = self._sample_by_filter(key)
+        return draw, draw - centred._sample_by_filter(key)
 
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
         """A draw by a filter in which nothing is subtracted (Bierman 1977).
@@ -193,48 +162,27 @@ class LinearDynamics:
                     out[t] += _spread(root, gain, _solve(gain, _product(root.T, pull)))
         return out
 
-    def _sample_by_blocks(self, key: NDArray[np.uint64]) -> FloatArray | None:
-        """A draw by blocks; None if its rounding errors would be too large."""
+    def _sample_by_blocks(
+        self, key: NDArray[np.uint64], num_means: int
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """A draw by blocks, and means if wanted; None if rounding errors would be too large."""
         steps, D = self.shape
         _, potential = self.parts()
         precision = invert_positive_definite(self.noise_cov)
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
         push = np.einsum("ji,jk->ik", self.transition, coupling)
-        blocks = np.empty((4, D, D))
-        blocks[0], blocks[1] = precision + push, precision
-        blocks[2], blocks[3] = initial + push, initial
-        if not np.isfinite(blocks).all():
+        if not np.isfinite(push).all() or not np.isfinite(initial).all():
             return None
-        cut, reach = stretches(np.ascontiguousarray(self.offsets, dtype=np.int64).tobytes())
-        first = self.offsets[:-1]
-        start = self.initial_mean[None]
-        if self.drive is not None:
-            start = start + self.drive[first]
-        linear = potential.h.copy()
-        linear[first] += linear_means(start, initial)
-        if self.drive is not None:  # into a step, and into the next one
-            later = np.flatnonzero(~cut.first)
-            for j in range(D):
-                linear[later] += precision[:, j] * self.drive[later, j, None]
-            for j in range(D):
-                linear[later - 1] -= coupling[j] * self.drive[later, j, None]
-        chain = kalman_blocks.KalmanChain(potential.J, linear, blocks, coupling)
-        groups, shape = len(cut.lanes) // WIDTH, (len(cut.begins), D)
-        bases = kalman_blocks.factor_size(D, cut.joined) * reach
-        diagonals, joint_linear, behind_linear = np.zeros((3, *shape))
-        joints, links, behind = np.zeros((3, *shape, D))
-        left = kalman_blocks.Reduced(
-            bases, np.empty(bases[-1]), diagonals, joints, links, behind, joint_linear,
-            behind_linear, np.empty(shape[0]),
+        drive = np.empty((0, D)) if self.drive is None else self.drive
+        chains = GaussianChains(
+            self.offsets, potential.J, potential.h, self.initial_mean, drive, initial, precision,
+            coupling, push,
         )  # fmt: skip
-        out = np.empty((steps, D))
-        over_rows(kalman_blocks.eliminate_stretches, groups, cut, chain, left, grain=1)
-        over_rows(kalman_blocks.sample_joints, len(self.offsets) - 1, key, cut, left, out, grain=1)
-        if not left.growths.max() < MAX_GROWTH:
-            return None
-        over_rows(kalman_blocks.sample_stretches, groups, key, cut, coupling, left, out, grain=1)
-        return out
+        draws, means = np.empty((steps, D)), np.empty((num_means, D))
+        growths = np.empty(len(self.offsets) - 1)
+        over_rows(sample_chains, len(growths), key, chains, draws, means, growths, grain=1)
+        return (draws, means) if growths.max() < MAX_GROWTH else None
 
 
 def _product(*matrices: FloatArray) -> FloatArray:

@@ -142,12 +142,9 @@ def test_a_long_chain_has_finite_draws(rng):
 # ------------------------------------------------------------------ draws
 
 
-@pytest.fixture(params=["by blocks", "by short stretches", "by filter"])
+@pytest.fixture(params=["by blocks", "by filter"])
 def way(request, monkeypatch):
-    """Each way of drawing, and stretches so short that chains of a few steps have many joints."""
-    if request.param == "by short stretches":
-        monkeypatch.setattr(module, "_MIN_STRETCH", 1)
-        monkeypatch.setattr(module, "_MAX_STRETCH", 2)
+    """Each way of drawing."""
     if request.param == "by filter":
         monkeypatch.setattr(module, "MAX_GROWTH", 0.0)
     return request.param
@@ -201,7 +198,7 @@ def test_draws_under_a_nearly_singular_covariance(rng):
     """Block elimination would lose all digits; the draws are right none the less."""
     dynamics = random_dynamics(rng, lengths=(6,), size=2, least_noise=1e-13)
     copies = many_copies(dynamics, 1500)
-    assert copies._sample_by_blocks(np.array([1, 2], dtype=np.uint64)) is None
+    assert copies._sample_by_blocks(np.array([1, 2], dtype=np.uint64), 0) is None
     _, mean, cov = dense_moments(dynamics, 0)
     draws = copies.sample(rng).reshape(1500, 6, 2)
     z = (draws.mean(axis=0) - mean) / np.sqrt(np.einsum("titi->ti", cov) / 1500)
@@ -220,17 +217,6 @@ def test_threads_do_not_change_draws(rng, way):
         with row_threads(threads, grain=1):
             together = dynamics.sample(np.random.default_rng(3))
         np.testing.assert_array_equal(alone, together)
-
-
-def test_stretches_cover_every_step_once(rng):
-    for lengths in ([1], [5], [1000], [40_000, 3], [1, 2, 3], rng.integers(1, 90, 100)):
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        cut, _ = module.stretches(offsets.tobytes())
-        assert (cut.begins < cut.ends).all()
-        np.testing.assert_array_equal(cut.begins[1:], cut.ends[:-1])
-        np.testing.assert_array_equal(cut.begins[cut.parts[:-1]], offsets[:-1])
-        np.testing.assert_array_equal(np.unique(cut.lanes), np.arange(len(cut.begins)))
-        assert (np.diff((cut.ends - cut.begins)[cut.lanes]) <= 0).all()
 
 
 def test_inputs_drive_all_but_first_steps(rng):
