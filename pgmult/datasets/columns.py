@@ -511,7 +511,7 @@ def _csv_lines(
         first = first[1:]
     in_tabs = suffix_of(path) in (".tsv", ".tab")
     mark = delimiter or (said and said[1]) or (
-        "\t" if in_tabs else _delimiter("".join(first), path)
+        "\t" if in_tabs else " " if form_of(path) == ".dat" else _delimiter("".join(first), path)
     )  # fmt: skip
     lines = chain(first, lines)
     if first and first[0].endswith("\n"):

@@ -30,6 +30,7 @@ _MARKS = {
     b"PAR1": ".parquet", b"$FL2": ".sav", b"$FL3": ".zsav", b"<stata_dta>": ".dta",
     b"\xd0\xcf\x11\xe0": ".xls", b"HEADER RECORD***": ".xpt",
 }  # fmt: skip
+_ENOUGH_ROWS = 5  # with a blank between cells, that are no lines of a text
 _HEAD = 2**16  # bytes in which a form is looked for
 _MOST_DECODED = 2**26  # bytes that decide an encoding
 _FAR_EAST, _MANY_HIGH = b"\x81\x8d\x8f\x90\x9d", 0.25  # cp1252 lacks them; share of letters
@@ -85,11 +86,20 @@ def _form_of_text(start: bytes, suffix: str) -> str | None:
     quoted = r'"[^"]*"( "[^"]*")+'
     if re.fullmatch(quoted, head) and {_width(row) - _width(head) for row in rows} <= {0, 1}:
         return ".dat"
+    cells = [line.split(" ") for line in (head, *rows)]
+    if len(rows) >= _ENOUGH_ROWS and len(cells[0]) > 1 and len({*map(len, cells)}) == 1:
+        columns = zip(*cells, strict=True)
+        if any(not _is_number(x) and all(map(_is_number, rest)) for x, *rest in columns):
+            return ".dat"
     names, tabs = head.split("\t"), {row.count("\t") for row in rows}
     is_header = all(0 < len(name) <= 40 and not re.fullmatch(r"[-+.\d]+", name) for name in names)
     if len(names) > 1 and is_header and len(set(names)) == len(names):
         return ".tsv" if tabs <= {len(names) - 1, len(names)} and len(tabs) == 1 else None
     return None if suffix in (".tsv", ".tab") else ""
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"-?\d+([.,]\d+)?", cell) is not None
 
 
 def _width(line: str) -> int:

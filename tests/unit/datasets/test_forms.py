@@ -197,6 +197,17 @@ def test_r_writes_a_header_that_is_one_shorter(tmp_path):
         read(path)
 
 
+def test_blanks_between_cells_without_quotes(tmp_path):
+    path = tmp_path / "t.txt"
+    rows = [f"{i % 2} {49 + i / 2:.1f} g{i % 3}" for i in range(8)]
+    path.write_text("\n".join(["N yield group", *rows, ""]).replace(".", ","), encoding="utf-8")
+    found = cells(read(path))
+    assert found["yield"] == [49 + i / 2 for i in range(8)]
+    assert found["group"][:3] == ["g0", "g1", "g2"]
+    path.write_text("one line of words\n" * 9, encoding="utf-8")
+    assert not is_table(path)
+
+
 def test_a_header_with_two_marks_is_divided_as_its_rows(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("price, EUR;qty\n1,5;2\n30;4\n7,25;1\n", encoding="utf-8")
