@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import compress, count, pairwise, product
+from itertools import compress, count, groupby, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,14 +144,14 @@ class Guesses:
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
-        if words := self._words():
+        if words := self._words() or self._words_side_by_side():
             return [words]
         jobs = [self._topics()]
         if choice := self._choice():
             jobs.append(choice)
         elif sequences := self._spells() or self._careers():
             jobs.append(sequences)
-        elif not self._rows_of_a_choice and not self._words_side_by_side():
+        elif not self._rows_of_a_choice:
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
         return [job for job in jobs if job is not None]
@@ -568,11 +568,6 @@ class Guesses:
                 " columns: join them to one, such as 1999-12-31 or 1999-12-31T18:00, and"
                 " pgmult FILE prints commands for sequences and curves in time."
             )
-        if words := self._words_side_by_side():
-            sentences.append(
-                f"{listed(words)} are counts of many categories, such as words of documents: write"
-                " them as rows of document, word and n, and pgmult FILE prints commands for topics."
-            )
         if self._rows_of_a_choice and not self._choice():
             sentences.append(
                 f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}, as"
@@ -581,12 +576,28 @@ class Guesses:
             )
         return sentences
 
-    def _words_side_by_side(self) -> list[ColumnGuess]:
-        """Columns of counts, most of them 0, if they are many and most of a table."""
-        numbers = [c for c in self.columns if c.kind == "whole numbers" and min(c.counts) == 0]
-        sparse = [c for c in numbers if 2 * c.counts[0] > self.num_rows and max(c.counts) > 1]
-        enough = len(sparse) > MOST_OUTCOMES and 2 * len(sparse) > len(self.columns)
-        return sparse if enough else []
+    def _words_side_by_side(self) -> Guess | None:
+        """Rows that are documents, with a column of counts, most of them 0, for each word."""
+        runs = groupby(
+            self.every_column, lambda c: c.kind == "whole numbers" and min(c.counts) == 0
+        )
+        words = max((list(run) for are_counts, run in runs if are_counts), key=len, default=[])
+        rare = [c for c in words if 2 * c.counts[0] > self.num_rows]
+        several = [c for c in rare if max(c.counts) > 1]
+        if (
+            len(words) <= MOST_OUTCOMES
+            or 2 * len(rare) < len(words)
+            or 4 * len(several) < len(rare)
+        ):
+            return None
+        first, last = words[0].name, words[-1].name
+        different = [c for c in self.every_column if len(c.counts) == self.num_rows]
+        named = [c for c in different if c.can_be_named and c.kind == "names, all different"]
+        what = naming(names=named[0] if named else None)
+        what += [("--wide", [f"{first}:{last}"]), ("--topics", [_number_of_topics(self.num_rows)])]
+        why = f"Which topics the documents have, a row each, with a column for each of {len(words)}"
+        why += f" words, from '{shortened(first)}' to '{shortened(last)}'."
+        return Guess("Topics", why, [self._fit("topics", [], what)])
 
     def _sequences(self) -> Guess | None:
         time, group = self.time, None

@@ -288,6 +288,23 @@ def test_rows_that_are_words_of_documents_are_topics(tmp_path, monkeypatch, with
         assert (corpus.num_documents, corpus.num_tokens) == (20, times.sum())
 
 
+def test_a_column_for_each_word_is_topics(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    times = np.random.default_rng(0).poisson(0.4, size=(20, 40))
+    columns = {"doc_id": [f"text{i}" for i in range(20)],
+               **{f"word{chr(97 + j // 20)}{chr(97 + j % 20)}": x.tolist()
+                  for j, x in enumerate(times.T)}}  # fmt: skip
+    with open("t.csv", "w", newline="") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+    found = commands(Path(), columns)
+    assert [*found] == ["Topics"]
+    options = cli._parser().parse_args(shlex.split(found["Topics"][0])[1:])
+    options.draws = 4
+    corpus = cli.TOPICS.job(options).data
+    assert (corpus.num_documents, corpus.num_tokens) == (20, times.sum())
+    assert corpus.names.tolist() == columns["doc_id"]
+
+
 def test_columns_left_out_are_named():
     table = {"vote": draw(0, ["left", "right"]), "sex": draw(1, ["f", "m"]),
              "income": [None if i % 3 else i for i in range(N)]}  # fmt: skip
