@@ -578,17 +578,16 @@ class Guesses:
 
     def _words_side_by_side(self) -> Guess | None:
         """Rows that are documents, with a column of counts, most of them 0, for each word."""
-        runs = groupby(
-            self.every_column, lambda c: c.kind == "whole numbers" and min(c.counts) == 0
-        )
+
+        def may_count(c: ColumnGuess) -> bool:
+            return c.kind == "whole numbers" and min(c.counts) == 0
+
+        runs = groupby(self.every_column, may_count)
         words = max((list(run) for are_counts, run in runs if are_counts), key=len, default=[])
         rare = [c for c in words if 2 * c.counts[0] > self.num_rows]
         several = [c for c in rare if max(c.counts) > 1]
-        if (
-            len(words) <= MOST_OUTCOMES
-            or 2 * len(rare) < len(words)
-            or 4 * len(several) < len(rare)
-        ):
+        mostly = 2 * len(rare) >= len(words) > MOST_OUTCOMES and 4 * len(several) >= len(rare)
+        if not mostly or any(c.is_outcome == 2 for c in self.columns if c not in words):
             return None
         first, last = words[0].name, words[-1].name
         different = [c for c in self.every_column if len(c.counts) == self.num_rows]
@@ -845,7 +844,7 @@ class Guesses:
         ]  # fmt: skip
         names.sort(key=lambda column: not column.is_called("alternative"))
         attributes, coded = self._of_alternatives(of_row, (taken, occasion, *people, *names))
-        outcome, whose = in_formula(taken.name), in_formula(people[0].name) if people else ""
+        outcome = in_formula(taken.name)
         of_choosers = [
             name for name, column in attributes.items()
             if len(set(zip(column.cells, of_row, strict=True))) == number
@@ -854,7 +853,6 @@ class Guesses:
         of_choosers = of_choosers if names else []
         if not (of_rows or of_choosers) or not outcome:
             return None
-        whose = whose if of_rows else ""
         constants = bool(names) and not any(
             _is_fixed_by(column.cells, names[0].cells, of_row)
             for column in of_rows.values()
@@ -867,12 +865,12 @@ class Guesses:
             len(c.counts) - 1 if c.is_category or name in coded else 1
             for name, c in of_rows.items()
         )
-        same = _same_for_all(number, people, tastes)
-        why, whose = why + same, "" if same else whose
         named = in_formula(names[0].name) if constants else ""
-        each = number // len(people[0].counts) if people else 0
-        named = named if each > tastes + len(labels) - 1 else ""
-        formula = _of_choice(outcome, [*of_rows], whose, of_choosers, labels, named, constants)
+        whose, same, differ = _tastes(number, people if of_rows else [], tastes, len(labels))
+        formula = _of_choice(
+            outcome, [*of_rows], whose, of_choosers, labels, named if differ else "", constants
+        )
+        why += same
         attributes = attributes if names else of_rows
         if coded:
             why += (
@@ -937,16 +935,13 @@ class Guesses:
                 and name not in wide
             }  # fmt: skip
             wide = {self._name_of(copies[name], name): of for name, of in wide.items()}
-            whose = in_formula(people[0].name) if people else ""
             labels = [
                 {label for c in of.values() if c.is_category for label in c.counts}
                 for _, of in wide.values()
             ]
             tastes = sum(max(1, len(different) - 1) for different in labels)
-            same = _same_for_all(len(taken.cells), people, tastes)
-            whose = "" if same else whose
-            each = len(taken.cells) // len(people[0].counts) if people else 0
-            named = "alternative" if each > tastes + len(taken.counts) - 1 else ""
+            whose, same, differ = _tastes(self.num_rows, people, tastes, len(taken.counts))
+            named = "alternative" if differ else ""
             formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts, named)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
@@ -1200,19 +1195,22 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     return independent
 
 
-def _same_for_all(choices: int, people: Sequence[ColumnGuess], tastes: int) -> str:
-    """A sentence where people make too few choices for tastes that differ, else nothing.
+def _tastes(
+    choices: int, people: Sequence[ColumnGuess], tastes: int, labels: int
+) -> tuple[str, str, bool]:
+    """Whose tastes differ, a sentence where those of people do not, and whether constants do.
 
     A covariance of as many tastes as a person has choices costs more than it explains.
     """
+    whose = in_formula(people[0].name) if people else ""
     each = choices // len(people[0].counts) if people else 0
     if not people or each > tastes:
-        return ""
-    return (
+        return whose, "", each > tastes + labels - 1
+    return "", (
         f" Tastes are the same for all: a '{shortened(people[0].name)}' has {each} choices, and"
         f" there are {tastes} coefficients. Let people differ in one or two attributes, such as"
-        f" (ATTRIBUTE | {in_formula(people[0].name)}), if that matters to you."
-    )
+        f" (ATTRIBUTE | {whose}), if that matters to you."
+    ), False  # fmt: skip
 
 
 def _of_choice(
