@@ -138,8 +138,11 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
         name = data.alternatives.columns[0]
         changes = elasticities(run, price, by=name)
-        note = f"Percent by which shares change if {price} of one {name} grows by one percent."
-        sections.append(_beside(changes, "Elasticities", note))
+        note = (
+            f"Percent by which the share of the first {name} changes if {price} of the second grows"
+            " by one percent."
+        )
+        sections.append(_beside(changes, "Elasticities", note, line=0.0))
     return sections
 
 
