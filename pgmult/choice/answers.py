@@ -6,7 +6,7 @@ people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -259,12 +259,12 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     shared = thinned(run, max_draws, "mean", "cov", "coefficients")
     num, d, frame, rng = data.num_people, len(data.random), Frame.of(data), np.random.default_rng(0)
     number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared[0]))), 4, 6))
-    centre = frame.inside(PopulationDraw(*(np.mean(draws, axis=0) for draws in shared)))
-    sites = sites_of(data, frame.pack(centre))
+    centre = [np.mean(draws, axis=0) for draws in shared]
+    sites = sites_of(data, frame.pack(frame.inside(*centre)))
     J, is_any = np.moveaxis(sites.J, -1, 0), np.arange(number) < _DEFENSIVE * number
     unused, out = (np.empty((num, d)), np.empty((0, 0, 0))), []
     for values in zip(*shared, strict=True):
-        mean, b, root = frame.inside(PopulationDraw(*values))
+        mean, b, root = frame.inside(*values)
         # in standard deviations of the population, of which a person's are N(centre, (A'A)^-1)
         precision = np.eye(d) + root.T @ J @ root
         pull = (sites.h.T - np.einsum("kjn,j->nk", sites.cross, b) - J @ mean) @ root
@@ -281,14 +281,6 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
             over_people(slopes_rows, num, choices, tastes, each, *unused)
         out.append(logsumexp(log_p.T + log_all - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
-
-
-class PopulationDraw(NamedTuple):
-    """One draw of what people share, in the units of the attributes."""
-
-    mean: FloatArray
-    cov: FloatArray
-    coefficients: FloatArray
 
 
 def compare(

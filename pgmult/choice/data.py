@@ -380,7 +380,10 @@ def choices_of(
     elif base is not None:
         raise ValueError(f"base must come with alternative=, whose label it is, got {brief(base)}")
     design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
-    _refuse_words(columns, design, parsed, alternative)
+    for place, name in enumerate(design.columns.names.tolist()):
+        is_free = columns[name].order is None and f"C({name}" not in formula
+        if is_free and name != alternative and design.columns.levels_of(place):
+            refuse_words(design.columns.cells(place), name)
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
@@ -619,34 +622,28 @@ def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntA
     return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 
 
-def _refuse_words(
-    columns: Mapping[str, Cells], design: Design, parsed: Formula, alternative: str | None
+def refuse_words(
+    labels: NDArray[np.str_], name: str, places: Sequence[tuple[Any, int]] | None = None
 ) -> None:
-    """Refuse words among the numbers of an attribute, which would make labels of all of these."""
-    for place, name in enumerate(design.columns.names.tolist()):
-        labelled = columns[name].order is not None or f"C({name}" in str(parsed)
-        if design.columns.levels_of(place) and not labelled and name != alternative:
-            row = word_among_numbers(design.columns.cells(place))
-            if row is not None:
-                refuse_word(name, design.columns.cells(place)[row], row)
+    """Refuse words among an attribute's numbers, many or rare words, which make labels of all.
 
-
-def word_among_numbers(labels: NDArray[np.str_]) -> int | None:
-    """The first row with a word in a column of many numbers, or with a rare one among a few."""
+    Parameters
+    ----------
+    labels : str array, ``(num_cells,)``
+    name : str
+    places : sequence of pairs of a column and a row, ``(num_cells,)``, optional
+    """
     levels, codes = np.unique(labels, return_inverse=True)
     is_number = np.array([NUMBER.fullmatch(level) is not None for level in levels.tolist()])
     words, count = ~is_number[codes.reshape(-1)], is_number.sum()
-    rare = count > 1 and words.mean() <= _RARE
-    return int(np.argmax(words)) if words.any() and (count > _FEW_NUMBERS or rare) else None
-
-
-def refuse_word(name: str, cell: Any, row: int, attribute: str | None = None) -> NoReturn:
-    """Refuse a word in a column of numbers, which holds those of an attribute."""
-    raise ValueError(
-        f"column {name!r} must hold numbers, got {str(cell)!r} at row {row} (write a number there,"
-        f" or nothing and --drop-incomplete; C({attribute or name}) in the formula makes labels of"
-        " all cells)"
-    )
+    if words.any() and (count > _FEW_NUMBERS or (count > 1 and words.mean() <= _RARE)):
+        at = int(np.argmax(words))
+        column, row = (name, at) if places is None else places[at]
+        raise ValueError(
+            f"column {column!r} must hold numbers, got {str(labels[at])!r} at row {row} (write a"
+            f" number there, or nothing and --drop-incomplete; C({name}) in the formula makes"
+            " labels of all cells)"
+        )
 
 
 def outcome_of(formula: Formula) -> str:

@@ -143,9 +143,7 @@ class MixedLogit(Checked, SweepsInBlocks):
     whole_names: ClassVar[frozenset[str]] = frozenset({"probs"})
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "cov", "coefficients", "tastes", "sds")
     monitored: ClassVar[tuple[str, ...]] = ("mean", "coefficients", "sds")
-    ess_targets: ClassVar[Mapping[str, float]] = dict.fromkeys(
-        ("mean", "coefficients", "sds"), 50.0
-    )
+    ess_targets: ClassVar[Mapping[str, float]] = dict.fromkeys(monitored, 50.0)
     least_draws: ClassVar[int] = 100
     family: ClassVar[Family] = CHOICE
 
@@ -208,7 +206,10 @@ class MixedLogit(Checked, SweepsInBlocks):
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, (num, d) = Frame.of(data), state.tastes.shape
-        population, tastes = frame.inside(state), frame.tastes_inside(state)
+        population, tastes = (
+            frame.inside(state.mean, state.cov, state.coefficients),
+            frame.tastes_inside(state),
+        )
         white = np.linalg.solve(population.root, tastes - population.mean[:, None])
         if d:
             lengths = self.lengths(rng, state)
@@ -255,7 +256,7 @@ class MixedLogit(Checked, SweepsInBlocks):
     ) -> MixedLogitState:  # fmt: skip
         """A Hamiltonian path of the population, with tastes carried along."""
         frame, base, metric = Frame.of(data), state.base, state.metric
-        start = frame.pack(frame.inside(state))
+        start = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
         z = np.linalg.solve(metric, start - base)
         parts = state.parts * (_FINER if rng.uniform() < _FINE else 1)
         step = _TURN / parts * rng.uniform(0.8, 1.2)
@@ -301,7 +302,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         frame = Frame.of(data)
         tastes = np.ascontiguousarray(frame.tastes_inside(state).T)
         out = np.empty(len(tastes)), np.empty(tastes.shape), np.empty((0, 0, 0))
-        choices = laid_out(data).given(frame.inside(state).b)
+        choices = laid_out(data).given(frame.inside(state.mean, state.cov, state.coefficients).b)
         over_people(slopes_rows, len(tastes), choices, tastes, *out)
         return Sums((), (np.asarray(out[0].sum()),))
 

@@ -195,13 +195,16 @@ def numeric_attributes(data: ChoiceRows) -> list[str]:
     return [name for name, labels in attributes_of(data).items() if not labels]
 
 
-def coded_columns(data: ChoiceRows) -> dict[str, int]:
-    """Attributes that are the whole numbers 1 to 3, up to 6, and may be codes of labels."""
-    table, out, rows = table_of(data.design), {}, np.flatnonzero(~data.is_none)
+def codes_in_words(data: ChoiceRows) -> list[str]:
+    """A sentence on each attribute that is the whole numbers 1 to 3, up to 6: codes of labels?"""
+    table, out, rows = table_of(data.design), list[str](), np.flatnonzero(~data.is_none)
     for name in numeric_attributes(data):
         values = np.unique(table[name][rows]).tolist()
         if _FEWEST_CODES <= len(values) <= _MOST_CODES and values == list(
             range(1, len(values) + 1)
         ):
-            out[name] = len(values)
+            out.append(
+                f"{name} has the whole numbers 1 to {len(values)} and is read as a number, with one"
+                f" slope: write C({name}) if these are labels."
+            )
     return out

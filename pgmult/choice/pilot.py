@@ -11,7 +11,6 @@ number with which four fifths are.
 """
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,11 +58,10 @@ class Frame(NamedTuple):
             np.nonzero(np.eye(d) if data.diagonal else np.tri(d)),
         )  # fmt: skip
 
-    def inside(self, state: Any) -> Population:
+    def inside(self, mean: FloatArray, cov: FloatArray, coefficients: FloatArray) -> Population:
         """The population of a state, of scaled attributes."""
-        cov = self.factor[:, None] * state.cov * self.factor
-        mean = self.factor * state.mean + self.shift
-        return Population(mean, self.of_fixed * state.coefficients, np.linalg.cholesky(cov))
+        root = np.linalg.cholesky(self.factor[:, None] * cov * self.factor)
+        return Population(self.factor * mean + self.shift, self.of_fixed * coefficients, root)
 
     def tastes_inside(self, state: Any) -> FloatArray:
         """People's tastes in a state, of scaled attributes, ``(num_attributes, num_people)``."""
@@ -177,13 +175,14 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
         frame, base = Frame.of(data), _climbed(sample, model)
         for length in _PILOTS if len(data.random) else ():
             state = model.near(rng, sample, base, metric_of(sample, model, base), parts)
-            sums, accepted = dict.fromkeys(("mean", "cov", "coefficients"), 0.0), 0.5
+            sums: dict[str, Any] = dict.fromkeys(("mean", "cov", "coefficients"), 0.0)
+            accepted = 0.5
             for t in range(length):
                 old, state = state, model.step(rng, state, sample)
                 accepted += float((state.mean != old.mean).any())
                 for name in sums:
                     sums[name] += (2 * t >= length) * getattr(state, name) / (length - length // 2)
-            base = frame.pack(frame.inside(replace(state, **sums)))
+            base = frame.pack(frame.inside(**sums))
             parts = enough(parts, accepted / (length + 1.0))
         return base, metric_of(sample, model, base, times), parts
 

@@ -13,7 +13,7 @@ from pgmult.choice.data import ChoiceRows
 from pgmult.choice.economics import elasticities, worth
 from pgmult.choice.people import (
     attributes_of,
-    coded_columns,
+    codes_in_words,
     data_of_run,
     numeric_attributes,
 )
@@ -68,11 +68,7 @@ def report(
     coefficients = tastes(run)
     verdict.append(Leading(_strongest(data, coefficients), "Tastes"))
     sections = [_tastes(data, coefficients)]
-    for column, most in coded_columns(data).items():
-        verdict.append(
-            f"{column} has the whole numbers 1 to {most} and is read as a number, with one slope:"
-            f" write C({column}) if these are labels."
-        )
+    verdict += codes_in_words(data)
     checks = check(run)
     verdict.append(Leading(checks.verdict, checks.section().title))
     sections += _economics(run, price)
@@ -204,10 +200,10 @@ def _together(run: Posterior) -> Section:
     first, second = np.triu_indices(len(names), 1)
     order = np.argsort(-np.abs(pairwise.mean[first, second]), kind="stable")[:_MOST_ROWS]
     first, second = first[order], second[order]
-    pairs = Estimand(
-        pairwise.draws[:, first, second], ("tastes for",),
-        {"tastes for": [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]},
-        caption=pairwise.caption, probability=pairwise.probability, is_difference=True,
+    labels = [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]
+    pairs = replace(
+        pairwise, draws=pairwise.draws[:, first, second], axes=("tastes for",),
+        labels={"tastes for": labels}, is_difference=True,
     )  # fmt: skip
     note = "Who wants more of the one also wants more of the other where it is above 0."
     return _beside(pairs, "Tastes that go together", note, shown=8, span=(-1.0, 1.0))

@@ -5,13 +5,13 @@ occasion, which says whether it was taken.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.choice.data import amounts_of, refuse_word, stacked, word_among_numbers
+from pgmult.choice.data import amounts_of, refuse_words, stacked
 from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
 from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
@@ -81,7 +81,7 @@ def lengthen(
     out = {"occasion": Cells(rows), "alternative": _ordered(labels[which], order)}
     if choice is not None:
         cells = named_column(columns, choice, "choice").values
-        nothing = [place for place in range(len(labels)) if _is_none(asked.values(), place)]
+        nothing = [j for j in range(len(labels)) if all(of[j] is None for of in asked.values())]
         if nothing:  # "none of these", which may be an empty cell
             cells = np.where(missing_in(cells), labels[nothing[0]], cells)
         else:
@@ -114,10 +114,10 @@ def lengthen(
             values[at] = labels_of(cells, column) if texts else numbers_of(cells, column)
         if texts:
             filled = values != ""
-            word = None if orders else word_among_numbers(values[filled].astype(np.str_))
-            if word is not None:
-                row = int(np.flatnonzero(filled)[word])
-                refuse_word(str(of[int(which[row])]), values[row], int(rows[row]), name)
+            if not orders:
+                pairs = zip(which[filled].tolist(), rows[filled].tolist(), strict=True)
+                places = [(of[place], row) for place, row in pairs]
+                refuse_words(values[filled].astype(np.str_), name, places)
             values[~filled] = min(values[filled])
         out[name] = _ordered(values.astype(np.str_), tuple(orders)) if texts else Cells(values)
     used = {choice, *(name for of in named.values() for name in of.values()), *out}
@@ -130,16 +130,10 @@ def _ordered(labels: NDArray[np.str_], order: Sequence[str] | None) -> Cells:
     return Cells(labels, tuple(dict.fromkeys([*order, *labels.tolist()])) if order else None)
 
 
-def _is_none(attributes: Iterable[Mapping[int, str | None]], place: int) -> bool:
-    """Whether an alternative has no column of any attribute."""
-    return all(of[place] is None for of in attributes)
-
-
 def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
     """Whether a column has texts among its cells."""
-    values = named_column(columns, name, "attributes").values
-    kinds = {str} if values.dtype.kind == "U" else {type(cell) for cell in values.tolist()}
-    return str in kinds
+    cells = named_column(columns, name, "attributes").values.tolist()
+    return any(isinstance(cell, str) for cell in cells)
 
 
 def wide_columns(

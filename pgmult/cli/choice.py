@@ -199,7 +199,7 @@ def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> s
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.choice.data import outcome_of
     from pgmult.choice.mixed_logit import MixedLogit
-    from pgmult.choice.people import coded_columns, numeric_attributes
+    from pgmult.choice.people import codes_in_words, numeric_attributes
     from pgmult.choice.tables import explode
     from pgmult.core.arguments import as_choice
     from pgmult.datasets.tables import read
@@ -237,12 +237,7 @@ def _job(options: argparse.Namespace) -> Job:
         "source": str(options.table), "price": options.price,
         "model": options.formula, "columns": columns, **more,
     }  # fmt: skip
-    codes = [
-        f"{name} has the whole numbers 1 to {most} and is read as a number, with one slope: write"
-        f" C({name}) if these are labels"
-        for name, most in coded_columns(data).items()
-    ]
-    lines = [f"{options.table}: {data!r}", left_out, *codes]
+    lines = [f"{options.table}: {data!r}", left_out, *codes_in_words(data)]
     return Job(model, data, model.default_keep, notes, note="\n".join(filter(None, lines)))
 
 

@@ -51,7 +51,7 @@ def around_sites(self, rng, state, rows):
     """Tastes at the end of a path around sites, whatever the likelihood says."""
     white = rng.standard_normal(state.tastes.shape[::-1])
     frame = Frame.of(rows)
-    q = frame.pack(frame.inside(state))
+    q = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
     return self.carried(None, state, white, rows, q)
 
 

@@ -13,7 +13,7 @@ from pgmult import cli
 from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import Choices, slopes_rows
 from pgmult.choice.data import rows_like
-from pgmult.choice.people import coded_columns
+from pgmult.choice.people import codes_in_words
 from pgmult.choice.pilot import Frame, enough, sites_of
 from pgmult.choice.tables import explode, wide_columns
 
@@ -243,7 +243,7 @@ def test_the_slope_of_paths_of_the_population_is_a_derivative(formula, more):
     model = MixedLogit(mean_scale=1.0, sd_scale=0.5)
     frame, rng = Frame.of(rows), np.random.default_rng(0)
     state = model.prior(rng, rows)
-    q = frame.pack(frame.inside(state))
+    q = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
     q += 0.1 * rng.normal(size=len(q))
     white = rng.normal(size=state.tastes.T.shape)
 
@@ -1071,9 +1071,9 @@ def test_labels_coded_as_numbers_are_found_by_the_check():
     few = {"draws": 50, "tune": 50, "chains": 1, "random_seed": 0, "progressbar": False}
     rows = choices_of("taken ~ colour", table, occasion="case")
     run = pgmult.sample(MixedLogit(), rows, **few)
-    assert coded_columns(rows) == {"colour": 4}
+    assert "colour has the whole numbers 1 to 4" in codes_in_words(rows)[0]
     assert "write C(colour)" in run.check().verdict
     assert "whole numbers 1 to 4" in run.report(comparison=False).text()
     labels = choices_of("taken ~ C(colour)", table, occasion="case")
-    assert not coded_columns(labels)
+    assert not codes_in_words(labels)
     assert "write C" not in pgmult.sample(MixedLogit(), labels, **few).check().verdict
