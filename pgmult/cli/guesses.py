@@ -8,9 +8,9 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import compress, count, groupby, pairwise, product
+from itertools import combinations, compress, count, groupby, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,8 @@ _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best
 _ALIKE = 3  # letters with which names of columns of a kind begin
 _ROUNDED = 1.005  # sum of shares, each of them rounded
 _MOST_GAPS, _MOST_LOST = 0.25, 0.4  # share of rows that a term may cost, and all terms
+_DATE = 10  # characters of a date without a time of day
+_MOST_LETTERS = 10  # of an alphabet such as that of bases, with gaps
 _SMALL = 1e-6  # what others leave of a linear combination of theirs
 _LOOKED_AT = 4000  # rows in which linear combinations are looked for
 
@@ -131,11 +133,13 @@ class Guesses:
             ]  # fmt: skip
         counts = [] if several else counts
         counts += [c for c in self.columns if c.is_survey_weight]
-        self.count = counts[0] if counts else None
+        self.count = counts[0] if counts else None if several else self._cells_of_a_table()
         self.places = [c for c in self.columns if c.kind == "US states"]
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
         self.subject = list[ColumnGuess]()  # what the file is called after
+        self.shared = self._shares_in_rows()
+        self.turned = self._samples_side_by_side()
         self.counted = self._counts_side_by_side()
         if self.counted is None:
             names = [re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns]
@@ -144,14 +148,14 @@ class Guesses:
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
-        if words := self._words() or self._words_side_by_side():
+        if words := self._words() or self._columns_of_words():
             return [words]
         jobs = [self._topics()]
         if choice := self._choice():
             jobs.append(choice)
         elif sequences := self._spells() or self._careers():
             jobs.append(sequences)
-        elif not self._rows_of_a_choice:
+        elif not self._rows_of_a_choice and self.shared is None:
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
         return [job for job in jobs if job is not None]
@@ -160,6 +164,26 @@ class Guesses:
         """Whether counts of labels over places and times are all that there is."""
         others = [c for c in self.columns if c not in (self.time, self.count, *self.places)]
         return self.count is not None and len([c for c in others if c.is_category]) == 1
+
+    def _cells_of_a_table(self) -> ColumnGuess | None:
+        """The one column of whole numbers, if all others are labels and times that cross.
+
+        Rows that no two have the same labels and times are cells of a table of counts; of people,
+        several are alike.
+        """
+        labels = [c for c in self.columns if c.is_category or c.is_time]
+        others = [c for c in self.columns if c not in labels]
+        if len(others) != 1 or len(labels) < 2 or not self._may_be_counts(others[0]):
+            return None
+
+        def different(*columns: ColumnGuess) -> int:
+            return len(set(zip(*(c.cells for c in columns), strict=True)))
+
+        crossed = (
+            c.is_category and 1.5 * different(*(x for x in labels if x is not c)) <= self.num_rows
+            for c in labels
+        )  # fmt: skip
+        return others[0] if different(*labels) == self.num_rows and any(crossed) else None
 
     def _repeated(self) -> ColumnGuess | None:
         """The column of people who have several rows, if there is one."""
@@ -221,6 +245,8 @@ class Guesses:
             score -= 1.5  # balanced, as designs are
         if self.people is not None and c.follows_from(self.people):
             score -= 3.0
+        if any(_are_the_same_things(c, x) for x in self.columns):
+            score -= 3.0
         if any((x.is_category or x.is_scale) and len(x.counts) > len(c.counts) and c.follows_from(x)
                and 3 * len(x.counts) <= self.num_rows for x in self.columns):  # fmt: skip
             score -= 1.5  # what labels of places and things imply
@@ -241,7 +267,8 @@ class Guesses:
         if counted is not None and of_counts:
             commands.append(self._regress(*counted))
             names.append(" and ".join(shortened(c.name) for c in counted[1][:SHOWN]))
-        for outcome in outcomes if best >= 0.0 or not commands else ():
+        of_trials = of_counts and counted is not None and counted[1][-1].is_called("trials")
+        for outcome in outcomes if best >= 2.0 * of_trials or not commands else ():
             if of_counts and counted is not None and outcome in counted[1]:
                 continue
             if (self.count is None or not of_counts) and len(commands) < _MOST_GUESSES:
@@ -287,7 +314,8 @@ class Guesses:
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
             terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
-        weights = [self.count] if self.count and self.count not in columns else []
+        total = self.count is not None and _is_sum(self.count, columns)
+        weights = [self.count] if self.count and self.count not in columns and not total else []
         options = naming(weight=weights[0] if weights else None)
         if len(columns) == 1 and (ordered := in_order(columns[0])):
             options.append(("--ordered", ordered))
@@ -296,15 +324,12 @@ class Guesses:
 
     def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]] | None:
         """Columns of counts: successes and trials, or the categories that stand together."""
+        if self.turned:
+            return None
         counts = [c for c in self.columns if self._may_be_counts(c)]
         trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called("trials")]
-        runs: list[list[ColumnGuess]] = [[]]
-        for c in self.columns:
-            if c in counts:
-                runs[-1].append(c)
-            elif runs[-1]:
-                runs.append([])
-        longest = max((self._categories_of(run) for run in runs), key=len)
+        runs = _neighbours(self.columns, self._may_be_counts)
+        longest = max((self._categories_of(run) for run in runs), key=len, default=[])
         if len(longest) > 2 and any(_is_sum(c, longest) for c in trials):
             trials = []
         if len(longest) == 2 and sum(c.is_called("pair") for c in longest) == 1:
@@ -321,6 +346,13 @@ class Guesses:
         if among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
             return None
         return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
+
+    def _samples_side_by_side(self) -> list[ColumnGuess]:
+        """Columns of counts that are samples, where rows are categories such as species."""
+        samples = max(_neighbours(self.columns, _may_be_words), key=len, default=[])
+        rows = [c for c in self.columns if c.kind == "names, all different"]
+        is_turned = _are_numbered(samples) and any(c.is_called("rank", "feature") for c in rows)
+        return samples if is_turned else []
 
     def _categories_of(self, run: list[ColumnGuess]) -> list[ColumnGuess]:
         """Columns of counts without their total, if they are counts of the same: most of a table.
@@ -369,6 +401,24 @@ class Guesses:
                     together = together[:-1]
         return best
 
+    def _shares_in_rows(self) -> tuple[ColumnGuess, ColumnGuess] | None:
+        """A column of shares that add up to 1 or 100 over the labels of another, and that one."""
+        for c in self.columns:
+            if not c.is_number or c is self.count or c.missing or min(c.counts) < 0:
+                continue
+            for category in (x for x in self.categories if len(x.counts) > 1):
+                others = [x.cells for x in self.columns if x not in (c, category, self.count)]
+                sums, rows = Counter[Any](), Counter[Any]()
+                for share, *key in zip(c.cells, *others, strict=True):
+                    sums[tuple(key)] += share
+                    rows[tuple(key)] += 1
+                near = [
+                    abs(x - 1) < 0.01 or abs(x - 100) < 1 for k, x in sums.items() if rows[k] > 1
+                ]
+                if sum(near) >= max(FEW, 0.9 * len(sums)):
+                    return c, category
+        return None
+
     def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
         return any(
@@ -395,6 +445,7 @@ class Guesses:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
         fixed, curves, groups = {}, {}, {}
         common = set.intersection(*(c.words for c in without)) if without else set()
+        scores = self._scores(without[0]) if len(without) == 1 else ()
         named = {word for c in without for word in c.words - common} if len(without) > 1 else set()
         for c in self.columns:
             name, different = in_formula(c.name), len(c.counts)
@@ -406,7 +457,7 @@ class Guesses:
                 continue
             if c not in self.identifiers and any(_implied(c, x) for x in without):
                 continue
-            if _is_sum(c, without):
+            if _is_sum(c, without) or c in scores:
                 continue
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
@@ -435,6 +486,18 @@ class Guesses:
         used = self._with_few_gaps(ordered, terms, without)
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
         return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]]}
+
+    def _scores(self, outcome: ColumnGuess) -> tuple[ColumnGuess, ...]:
+        """Two columns of numbers whose larger one says the outcome: goals of home and away."""
+        import numpy as np
+
+        numbers = [c for c in self.columns if c.kind == "whole numbers" and c is not outcome]
+        for pair in combinations(numbers[: 2 * MOST_TERMS], 2) if outcome.is_category else ():
+            larger = np.sign(pair[0].numbers - pair[1].numbers)
+            says = ColumnGuess("", "numbers", [None if x != x else x for x in larger.tolist()])
+            if len(says.counts) >= len(outcome.counts) and outcome.follows_from(says):
+                return pair
+        return ()
 
     def _with_few_gaps(
         self, ordered: list[str], terms: dict[str, ColumnGuess], outcomes: Sequence[ColumnGuess]
@@ -529,6 +592,41 @@ class Guesses:
                     return self._of_words(word, document, counts[:1])
         return None
 
+    def _columns_of_words(self) -> Guess | None:
+        """Rows that are documents, with a column of counts for each word.
+
+        More columns of counts than a regression takes, or fewer beside a column of documents. The
+        answers of a questionnaire have the same maximum in all columns.
+        """
+        words = max(_neighbours(self.every_column, _may_be_words), key=len, default=[])
+        names = [
+            c for c in self.every_column
+            if c not in words and c.can_be_named and len(c.counts) == self.num_rows
+            and c.kind in ("names, all different", "whole numbers")
+        ]  # fmt: skip
+        documents = [c for c in names if c.is_called("document")]
+        most = {max(c.counts) for c in words}
+        fewest = _BATTERY if documents else MOST_OUTCOMES
+        asked = not documents and any(c.is_outcome == 2 for c in self.columns if c not in words)
+        if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked:
+            return None
+        first, last = words[0].name, words[-1].name
+        wide = f"{first}:{last}" if ":" not in first + last else ",".join(c.name for c in words)
+        what: list[Option] = [("--wide", [wide])]
+        what += [("--names", [c.name]) for c in [*documents, *names][:1]]
+        what += [("--topics", [_number_of_topics(self.num_rows)])]
+        commands = [self._fit("topics", [], what)]
+        terms = {
+            term: c for term, c in self._terms(*words).items() if c not in names and not c.missing
+        }
+        why = f"Which topics the {self.num_rows:,} rows have, with a column for each of"
+        why += f" {len(words)} words, from '{shortened(first)}' to '{shortened(last)}'"
+        if terms := dict([*terms.items()][:MOST_TERMS]):
+            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
+            commands.append(self._fit("topics", [], what))
+            why += "; the second command says how topics depend on other columns"
+        return Guess("Topics", f"{why}.", commands)
+
     def _of_words(
         self, word: ColumnGuess, document: ColumnGuess, counts: Sequence[ColumnGuess]
     ) -> Guess:
@@ -562,6 +660,23 @@ class Guesses:
             next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
             for word in ("year", "month", "day", "hour", "minute")
         ]
+        if self.shared is not None:
+            share, category = self.shared
+            sentences.append(
+                f"{listed([share])} are shares of {listed([category])}: add a column of counts, the"
+                " share times the size of the sample, and pgmult FILE prints the command."
+            )
+        letters = [c for c in self.every_column if _are_letters(c)]
+        if letters:
+            sentences.append(
+                f"{listed(letters[:1])} holds sequences of letters: write each to a FASTA file,"
+                " after a line of > and its name, for pgmult sequences fit FILE.fa."
+            )
+        if self.turned:
+            sentences.append(
+                f"Rows look like categories, and {listed(self.turned)} look like samples: exchange"
+                " rows and columns, so that a row is a sample, and pgmult FILE prints the command."
+            )
         if None not in parts[:3] and not any(c.kind == "dates" for c in self.columns):
             sentences.append(
                 f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
@@ -576,28 +691,6 @@ class Guesses:
             )
         return sentences
 
-    def _words_side_by_side(self) -> Guess | None:
-        """Rows that are documents, with a column of counts, most of them 0, for each word."""
-
-        def may_count(c: ColumnGuess) -> bool:
-            return c.kind == "whole numbers" and min(c.counts) == 0
-
-        runs = groupby(self.every_column, may_count)
-        words = max((list(run) for are_counts, run in runs if are_counts), key=len, default=[])
-        rare = [c for c in words if 2 * c.counts[0] > self.num_rows]
-        several = [c for c in rare if max(c.counts) > 1]
-        mostly = 2 * len(rare) >= len(words) > MOST_OUTCOMES and 4 * len(several) >= len(rare)
-        if not mostly or any(c.is_outcome == 2 for c in self.columns if c not in words):
-            return None
-        first, last = words[0].name, words[-1].name
-        different = [c for c in self.every_column if len(c.counts) == self.num_rows]
-        named = [c for c in different if c.can_be_named and c.kind == "names, all different"]
-        what = naming(names=named[0] if named else None)
-        what += [("--wide", [f"{first}:{last}"]), ("--topics", [_number_of_topics(self.num_rows)])]
-        why = f"Which topics the documents have, a row each, with a column for each of {len(words)}"
-        why += f" words, from '{shortened(first)}' to '{shortened(last)}'."
-        return Guess("Topics", why, [self._fit("topics", [], what)])
-
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
         symbols = [c for c in self.columns if c.is_category or c.is_code]
@@ -609,7 +702,8 @@ class Guesses:
             return None
         if time.counts.total() < _FEWEST_STEPS:
             return None
-        if len(time.counts) < 0.95 * time.counts.total():  # several sequences beside each other
+        beside = len(time.counts) < 0.95 * time.counts.total()
+        if beside or (time.kind == "dates" and not _is_regular(time)):  # several sequences
             group = self._group_of_steps(time, self._likeliest(symbols))
             if group is None:
                 return None
@@ -617,22 +711,25 @@ class Guesses:
             if not symbols:
                 return None
         symbol = self._likeliest(symbols)
-        if group is None and time.kind == "dates" and not _is_regular(time):
-            return None
         columns = [symbol, *([] if group is None else [group]), time]
         options = naming(symbol=symbol, sequence=group, time=time)
-        every = _step(time, group)
-        if every is None:
+        every, are_events = _step(time, group), group is not None and _are_events(time, group)
+        if every is None and not are_events:
             return None
-        options += [("--every", [every])] if every else []
         of_each = f" of each '{shortened(group.name)}'" if group else ""
         why = f"Each '{shortened(time.name)}'{of_each} has one of {len(symbol.counts)} labels of"
         why += (
             f" '{shortened(symbol.name)}': what comes next, and what missing steps probably were."
         )
+        if are_events:
+            options = [option for option in options if option[0] != "--time"]
+            why = f"Each row{of_each} is an event, one of {len(symbol.counts)} labels of"
+            why += f" '{shortened(symbol.name)}': what comes next, in the order of the rows."
+        else:
+            options += [("--every", [every])] if every else []
         commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
         inputs = {
-            name: c for name, c in self._numbers(*columns).items()
+            name: c for name, c in self._numbers(*columns, *self._scores(symbol)).items()
             if group is None or len({*group.codes[c.codes >= 0]} - {-1}) == len(group.counts)
         }  # fmt: skip
         inputs = dict([*inputs.items()][:FEW])
@@ -744,8 +841,8 @@ class Guesses:
         over = " and ".join(shortened(column.name) for column in where)
         options: list[Option] = [("--inputs", [column.name for column in where])]
         options += [("--places", ["us-states"])] if self.places else []
-        if self.count is not None and self._shares():
-            return None  # the count is that of a sample
+        if self.count is not None and (self._shares() or self.count.kind != "whole numbers"):
+            return None  # the count is that of a sample, or a weight
         if self.counted is not None and len(self.counted[1]) > 2:
             names = [c.name for c in self.counted[1]]
             fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
@@ -1063,6 +1160,12 @@ def _are_of_one_kind(one: ColumnGuess, other: ColumnGuess) -> bool:
     return alike and one.counts.keys() == other.counts.keys()
 
 
+def _are_the_same_things(one: ColumnGuess, other: ColumnGuess) -> bool:
+    """Whether two columns hold the same many labels, as those of two players do."""
+    many = one is not other and len(one.counts) > _MOST_CODES and not one.is_graded
+    return many and one.counts.keys() == other.counts.keys()
+
+
 def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess | None) -> bool:
     """Whether no spell of a sequence begins before the one before it ends."""
     rows = zip((group or begin).cells, begin.cells, end.cells, strict=True)
@@ -1072,6 +1175,36 @@ def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess 
     )  # fmt: skip
     apart = all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(spells))
     return apart and len(spells) > len({who for who, _, _ in spells})
+
+
+def _may_be_words(c: ColumnGuess) -> bool:
+    """Whether it may count how often a word stands in each document."""
+    named = c.can_be_named and not c.is_row_number
+    whole = named and c.kind == "whole numbers" and not c.missing and min(c.counts) >= 0
+    years = whole and min(c.counts) >= 1500
+    return whole and not (years or c.is_identifier or c.is_called("measure", "trials"))
+
+
+def _neighbours(
+    columns: Iterable[ColumnGuess], fits: Callable[[ColumnGuess], object]
+) -> list[list[ColumnGuess]]:
+    """Runs of columns side by side that fit."""
+    return [[*run] for fit, run in groupby(columns, lambda c: bool(fits(c))) if fit]
+
+
+def _are_letters(c: ColumnGuess) -> bool:
+    """Whether cells are long words of few letters, as sequences of bases are."""
+    if c.kind != "names, all different":
+        return False
+    words = [*map(str, c.counts)]
+    long = min(map(len, words)) >= 3 * _MOST_LETTERS
+    return long and len({*"".join(words)}) <= _MOST_LETTERS
+
+
+def _are_numbered(columns: Sequence[ColumnGuess]) -> bool:
+    """Whether names of columns differ in a number alone: Sample_1, Sample_2, ..."""
+    stems = {re.sub(r"\d+", "", c.name) for c in columns}
+    return len(columns) > _BATTERY and len(stems) == 1
 
 
 def _is_state(c: ColumnGuess) -> bool:
@@ -1148,8 +1281,9 @@ def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
         return False
     if column.is_called("rank") and outcome.is_called("rank"):
         return True
+    often = 3 * len(outcome.counts) <= outcome.counts.total()  # counts that hardly repeat name rows
     return outcome.follows_from(column) or (
-        len(outcome.counts) <= MOST_OUTCOMES and column.follows_from(outcome)
+        often and len(outcome.counts) <= MOST_OUTCOMES and column.follows_from(outcome)
     )
 
 
@@ -1255,6 +1389,18 @@ def _is_fixed_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool
             other, start = first.setdefault(occasion, (label, cell))
             steps.add((label, other, round(cell - start, 9)))
     return len(steps) == len({step[:2] for step in steps})
+
+
+def _are_events(time: ColumnGuess, whose: ColumnGuess) -> bool:
+    """Whether rows follow each other in time, at times of a day that are not evenly apart."""
+    import numpy as np
+
+    if time.kind != "dates" or all(len(str(x)) <= _DATE for x in time.counts):
+        return False
+    times = np.array([x or "NaT" for x in time.cells], dtype="datetime64[s]").astype(np.int64)
+    apart = np.diff(times)[np.diff(whose.codes) == 0]
+    _, often = np.unique(apart, return_counts=True)
+    return len(apart) > 0 and bool((apart >= 0).all()) and 2 * often.max() < len(apart)
 
 
 def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:

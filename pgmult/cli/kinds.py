@@ -169,7 +169,8 @@ class ColumnGuess:
         if self.kind != "whole numbers" or self.is_measure:
             return False
         if len(self.counts) <= _MOST_POINTS:
-            return self.is_called("identifier")
+            few_people = self.is_called("person") and min(self.counts) == 1 and self.is_in_blocks
+            return self.is_called("identifier") or few_people
         if self.is_called("person", "code") or self.name.lower().endswith("id"):
             return True
         first, last = min(self.counts), max(self.counts)

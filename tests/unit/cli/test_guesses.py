@@ -216,6 +216,30 @@ TABLES = {
             for i, x in enumerate(["natarms", "natcity", "natdrug", "nateduc", "natroad"])}},
         "natroad ~", "natcity ~",
     ),
+    "numbers of cells, whatever they are called": (
+        {"region": each(["N", "S", "E", "W"], 60), "week": [i // 4 % 15 for i in range(N)],
+         "variant": ["Alpha", "Delta", "BA.1", "BA.2"] * 60,
+         "sequences": [i * 7 % 90 for i in range(N)]},
+        "'variant ~ region + s(week)' --weight sequences", "s(sequences)",
+    ),
+    "successes and trials beside a treatment": (
+        {"arm": ["A", "B"] * 8, "week": [i // 2 for i in range(16)],
+         "visitors": [900 + i * 37 % 99 for i in range(16)], "sales": [90 + i for i in range(16)]},
+        "p(sales, visitors) ~ arm + s(week)", "arm ~",
+    ),
+    "counts of few rows do not imply their treatment": (
+        {"study": [*"AABBCCDDEEFF"], "arm": ["x", "y"] * 6, "n": [100] * 12,
+         "none": [40 + i for i in range(12)], "mild": [20 + 3 * i % 7 for i in range(12)],
+         "severe": [40 - i - 3 * i % 7 for i in range(12)]},
+        "c(none, mild, severe) ~ arm + (1 | study)", "--weight",
+    ),
+    "goals say who won": (
+        {"home": draw(0, [*"ABCDEFGHIJKLMN"]), "away": draw(1, [*"ABCDEFGHIJKLMN"]),
+         "goals": draw(2, [0, 1, 2, 3]), "against": draw(3, [0, 1, 2, 3]),
+         "won": ["HDA"[(a <= b) + (a < b)] for a, b in
+                 zip(draw(2, [0, 1, 2, 3]), draw(3, [0, 1, 2, 3]), strict=True)]},
+        "'won ~ (1 | home) + (1 | away)'", "home ~",
+    ),
 }  # fmt: skip
 
 
@@ -303,6 +327,70 @@ def test_a_column_for_each_word_is_topics(tmp_path, monkeypatch):
     corpus = cli.TOPICS.job(options).data
     assert (corpus.num_documents, corpus.num_tokens) == (20, times.sum())
     assert corpus.names.tolist() == columns["doc_id"]
+
+
+@pytest.mark.parametrize(
+    ("first", "wide"),
+    [({"doc_id": [f"d{i}" for i in range(30)]}, 6), ({"sample": [f"s{i}" for i in range(30)]}, 24)],
+)
+def test_columns_that_are_words_of_documents_are_topics(tmp_path, monkeypatch, first, wide):
+    rng = np.random.default_rng(0)
+    words = {f"w{c}": rng.poisson(1 + i % 3, 30).tolist() for i, c in enumerate("abcdefgh" * 3)}
+    words = {f"{w}{i}x": x for i, (w, x) in enumerate([*words.items()] * 3)}
+    words = dict([*words.items()][:wide])
+    table = {**first, "party": ["L", "R"] * 15, **words}
+    with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([list(table), *zip(*table.values(), strict=True)])
+    monkeypatch.chdir(tmp_path)
+    plain, structured = commands(Path(), table)["Topics"]
+    assert "--prevalence '~ party'" in structured
+    options = cli._parser().parse_args(shlex.split(plain)[1:])
+    corpus = pgmult.read("t.csv").corpus(wide=options.wide, names=options.names)
+    assert corpus.num_tokens == sum(map(sum, words.values()))
+
+
+def test_answers_of_a_battery_are_no_words(tmp_path):
+    table = {f"{c}{d}": draw(i, [0, 1, 2, 3, 4], 60) for i, (c, d) in enumerate(
+        (c, d) for c in "abcde" for d in "vwxyz")}  # fmt: skip
+    assert "Topics" not in commands(tmp_path, {"doc": [f"d{i}" for i in range(60)]} | table)
+
+
+def test_tables_of_samples_by_species_are_turned_round(tmp_path):
+    counts = np.random.default_rng(0).poisson(9, (12, 40))
+    samples = {f"Sample_{i}": row.tolist() for i, row in enumerate(counts)}
+    guesses = Guesses(
+        tmp_path, columns_of(pgmult.read({"OTU": [f"o{i}" for i in range(40)]} | samples)), []
+    )
+    assert not guesses.jobs()
+    assert "exchange rows and columns" in guesses.lacking()[0]
+
+
+def test_shares_in_rows_are_no_cause_and_a_sample_no_weight(tmp_path):
+    polls = {"pollster": [f"p{i // 6}" for i in range(60)], "day": [i // 3 for i in range(60)],
+             "sample_size": [900 + i // 3 for i in range(60)],
+             "candidate": ["L", "R", "other"] * 20,
+             "pct": [x for i in range(20) for x in (40 + i % 5, 50 - i % 5, 10.0)]}  # fmt: skip
+    guesses = Guesses(tmp_path / "t.csv", columns_of(pgmult.read(polls)), [])
+    assert not guesses.jobs()
+    assert "'pct' are shares of 'candidate'" in guesses.lacking()[0]
+
+
+def test_letters_are_for_a_fasta_file(tmp_path):
+    cells = ["".join(draw(i, [*"ACGT"], 60)) for i in range(20)]
+    table = columns_of(pgmult.read({"id": [f"s{i}" for i in range(20)], "dna": cells}))
+    assert "FASTA" in Guesses(tmp_path, table, []).lacking()[0]
+
+
+def test_events_at_uneven_times_follow_each_other(tmp_path):
+    start, rng = datetime.datetime(2024, 3, 1, 9), np.random.default_rng(0)
+    apart = 1 + rng.exponential(60, N).astype(int)
+    times = [start + datetime.timedelta(seconds=int(s)) for s in apart.cumsum()]
+    table = {"user": [f"u{i}" for i in people(12)], "page": draw(0, ["home", "cart", "search"])}
+    (command,) = commands(tmp_path, table | {"time": times})["Sequences"]
+    assert "--symbol page --sequence user --model auto" in command
+    even = [start + datetime.timedelta(minutes=i % 12) for i in range(N)]
+    (command,) = commands(tmp_path, table | {"time": even})["Sequences"]
+    assert "--time time --every 1min" in command
 
 
 def test_columns_left_out_are_named():
