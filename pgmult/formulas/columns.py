@@ -267,14 +267,14 @@ def read_columns(
     like: Columns | None = None,
     as_labels: Collection[str] = (),
 ) -> Columns:
-    """Checked columns, coded as those that are `known` are.
+    """Checked columns, coded as others are.
 
     Parameters
     ----------
-    given : mapping from name to column
+    table : mapping from name to column
     names : sequence of str
     num_rows : int
-    known : Columns, optional
+    like : Columns, optional
         With the same names: labels must be among theirs.
     as_labels : collection of str
         Columns whose numbers are labels.
@@ -284,7 +284,8 @@ def read_columns(
         cells = cells_of_rows(table, name, num_rows)
         origin = None if like is None else like.origin_of(j)
         labels: list[str] = []
-        if origin is not None or (like is None and name not in as_labels and _is_time(cells)):
+        are_dates = cells.order is None and len(cells.values) > 0 and _are_dates(cells.values)
+        if origin is not None or (like is None and name not in as_labels and are_dates):
             times = _times_of(cells.values, name)
             origins[j] = times.min() // _DAY if origin is None else origin
             column = (times - int(origins[j]) * _DAY) / _DAY
@@ -341,10 +342,6 @@ def _are_dates(cells: NDArray[Any]) -> bool:
     return True
 
 
-def _is_time(cells: Cells) -> bool:
-    return cells.order is None and len(cells.values) > 0 and _are_dates(cells.values)
-
-
 def _dates(days: FloatArray, origin: float) -> NDArray[Any]:
     """Dates of days since an origin; times, to the millisecond, where some are not whole days."""
     thousandths = np.rint(days * (_DAY / 1000)).astype(np.int64) + int(origin) * (_DAY // 1000)
@@ -373,10 +370,7 @@ def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[st
         return numbers_of(cells.values, name), []
     texts = labels_of(cells.values, name).tolist()
     present = set(texts)
-    if cells.order is not None:
-        order: Sequence[str] = cells.order
-    else:
-        order = sorted(present, key=order_of)
+    order = sorted(present, key=order_of) if cells.order is None else cells.order
     levels = [level for level in order if level in present]
     if not as_labels and cells.order is None:
         _refuse_misread(name, texts, present)

@@ -885,9 +885,8 @@ def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     codes = levels.find([labels], True)
     absent = numbered(labels[codes < 0])[0].tolist()
     if absent:
-        named = ", ".join(map(repr, absent[:_MOST_NAMED])) + (
-            ", ..." if len(absent) > _MOST_NAMED else ""
-        )
+        more = ", ..." if len(absent) > _MOST_NAMED else ""
+        named = ", ".join(map(repr, absent[:_MOST_NAMED])) + more
         raise ValueError(
             f"the map {on_map!r} of {name} must have every area of column {column!r}, it lacks"
             f" {named} (a row {absent[0]!r} whose second cell is empty adds an area without"
@@ -991,26 +990,22 @@ def _check_design(
     lengths = np.sqrt((centred * centred).sum(axis=0))
     flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
     may_lack = np.array([has_priors and ":" in name and "[" in name for name in labels], bool)
-    lacking = flat & may_lack
-    flat &= ~may_lack
-    if flat.any():
-        j = int(np.argmax(flat))
+    if (flat & ~may_lack).any():
+        j = int(np.argmax(flat & ~may_lack))
         raise ValueError(
             f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row"
             + (" (leave it out: the intercept is there already)" if intercept else "")
         )
-    unit = centred / np.where(lacking, 1.0, lengths)
-    left_over = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) < _COLLINEAR
-    lacking |= left_over & may_lack
-    if lacking.any():
-        named = ", ".join(repr(name) for name, lacks in zip(labels, lacking, strict=True) if lacks)
+    unit = centred / np.where(flat, 1.0, lengths)
+    depends = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) < _COLLINEAR
+    if (depends & may_lack).any():
+        named = ", ".join(repr(labels[j]) for j in np.flatnonzero(depends & may_lack))
         warnings.warn(
             f"some combinations of labels have no rows: the effect of {named} is that of its prior",
             stacklevel=4,
         )
-    left_over &= ~lacking
-    if left_over.any():
-        j = int(np.argmax(left_over))
+    if (depends & ~may_lack).any():
+        j = int(np.argmax(depends & ~may_lack))
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
         partners = [labels[i] for i in range(j) if abs(weights[i]) > 1e-6]
         raise ValueError(

@@ -18,6 +18,7 @@ A pair may stand either way round or twice.
 import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def neighbours_of(source: Any, column: str) -> tuple[NDArray[np.str_], IntArray]
 
     Parameters
     ----------
-    given : table, mapping or GeoJSON
+    source : table, mapping or GeoJSON
         See above.
     column : str
         The formula's column of areas.
@@ -51,7 +52,7 @@ def neighbours_of(source: Any, column: str) -> tuple[NDArray[np.str_], IntArray]
     Raises
     ------
     ValueError
-        If `given` is no map, or an area is said to be its own neighbour.
+        If `source` is no map, or an area is said to be its own neighbour.
     """
     if isinstance(source, str | os.PathLike):
         with Path(source).open(encoding="utf-8") as file:
@@ -117,10 +118,8 @@ def _borders(features: Any, column: str) -> list[tuple[Any, Any]]:
             at.setdefault((float(x), float(y)), set()).add(label_of(name))
     shared: dict[tuple[str, str], int] = {}
     for names in at.values():
-        ordered = sorted(names)
-        for i, one in enumerate(ordered):
-            for other in ordered[i + 1 :]:
-                shared[one, other] = shared.get((one, other), 0) + 1
+        for pair in combinations(sorted(names), 2):
+            shared[pair] = shared.get(pair, 0) + 1
     return [*pairs, *(pair for pair, count in shared.items() if count >= _BORDER)]
 
 

@@ -36,8 +36,8 @@ from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.tables import ExactTable, rows_in_words
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.columns import (
+    NUMBER,
     cells_of_rows,
     days_or_numbers,
     label_or_quantile_values,
@@ -45,6 +45,7 @@ from pgmult.formulas.columns import (
     moved,
     source_of,
 )
+from pgmult.formulas.columns import as_mapping as as_columns
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
 from pgmult.formulas.language import Call, names_in, parse
@@ -629,13 +630,9 @@ def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
 
 def _scores_of(categories: NDArray[np.str_]) -> FloatArray:
     """The numbers that ordered categories are, or their ranks from 1, ``(num_categories, 1)``."""
-    try:
-        scores = categories.astype(np.float64)
-    except ValueError:
-        scores = np.full(len(categories), np.nan)
-    if not (np.isfinite(scores).all() and (np.diff(scores) > 0.0).all()):
-        scores = np.arange(1.0, len(categories) + 1.0)
-    return scores[:, None]
+    are_numbers = all(map(NUMBER.fullmatch, categories.tolist()))
+    ranks = np.arange(1.0, len(categories) + 1.0)
+    return np.asarray(categories.astype(np.float64) if are_numbers else ranks)[:, None]
 
 
 def _population(

@@ -20,8 +20,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
@@ -360,13 +360,8 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         y : array, ``(n_samples,)``
         sample_weight : array, ``(n_samples,)``, optional
         """
-        mean, y = self.predict(X), as_nonnegative(y, "y")
-        weight = _check_sample_weight(sample_weight, y)
-        flat = np.full(len(y), weight @ y / weight.sum())
-        deviance, most = (
-            float(weight @ (xlogy(y, y) - xlogy(y, at) - y + at)) for at in (mean, flat)
-        )
-        return 1.0 - deviance / most if most > 0.0 else float("nan")
+        y, mean = as_nonnegative(y, "y"), np.maximum(self.predict(X), 1e-300)
+        return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=1))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

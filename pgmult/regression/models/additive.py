@@ -56,15 +56,16 @@ from pgmult.formulas.design import Design
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of, prior_rows
 from pgmult.priors import Horseshoe
-from pgmult.regression.data import AdditiveRows
+from pgmult.regression.data import AdditiveRows, scattered
 from pgmult.regression.family import REGRESSION
 from pgmult.regression.models.blocks import Contrasts, Ordered, ScoreBlocks, Structure
-from pgmult.regression.models.links import Link, link_of
+from pgmult.regression.models.links import Link, Rates, link_of
 from pgmult.regression.models.sampler import (
     AdditiveRegressionState,
     RegressionSampler,
     SizePrior,
 )
+from pgmult.variational.sites import CountSite
 
 LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]
 
@@ -233,15 +234,16 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
         return data.simulated(rng, self.probs(state, data), size)
 
-    def state_of(self, weights: FloatArray, hyperparameters: FloatArray) -> AdditiveRegressionState:
-        """The state with these numbers, as a draw keeps them."""
-        return AdditiveRegressionState(weights, hyperparameters)
-
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        link = link_of(data, self.link_name(data), size)
-        return float(link.log_likelihood(self.predictors(state, data), data.counts).sum())
+        link, scores = self.probability_link(data), self.predictors(state, data)
+        if isinstance(link, Rates):
+            events = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
+            return float(events.value(scores[:, 0]).sum())
+        if data.scatters:
+            return float(scattered(data.counts, link.probs(scores), size).sum())
+        return float(link.log_likelihood(scores, data.counts).sum())
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
         """Sizes of negative binomial counts, or concentrations of counts that scatter, by draw.
@@ -280,8 +282,8 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         """
         if "weights" not in draw:
             raise ValueError("weights must be kept for the probabilities of rows")
-        state = self.state_of(draw["weights"], draw["weights"][:, :0])
-        return data.of_observed(self.probs(state, data))
+        scores = self.latent(data).predictors(draw["weights"])
+        return data.of_observed(self.probability_link(data).probs(scores))
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""

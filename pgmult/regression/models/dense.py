@@ -18,14 +18,13 @@ drawn given w, and the path is that of the Gaussian N(m, s^2 P^-1) and the corre
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import Approximation
 from pgmult.latent.hyperparameters import REFLECTED
 from pgmult.latent.moves import Point, Target, swing
 from pgmult.latent.several import Several
@@ -39,16 +38,9 @@ _MORE_KICKS = 2
 _DOF = 30.0
 
 
-class Likelihood(NamedTuple):
-    """The log likelihood as a function of all weights, up to a constant, and its derivatives."""
-
-    total: Callable[[FloatArray], float]
-    slope: Callable[[FloatArray], FloatArray]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Around:
-    """A Gaussian near the posterior of the weights: their prior and a potential of the rows.
+    """A Gaussian near the posterior of the weights of a block: their prior and a potential.
 
     It serves `pgmult.latent.moves` as Gaussian, family and approximation: weights are their
     predictors.
@@ -60,6 +52,10 @@ class Around:
         The Gaussian's precision, and the inverse of its lower root.
     gram, shift : arrays
         What the rows add to the prior's precision, and to that times the mean.
+    spread : float
+        See `Approximation`.
+    scores, back : callables
+        Predictors of rows, and gradients in weights of gradients in these.
     var : float
         s^2: the Gaussian's covariance is so many times that of `precision`.
     """
@@ -69,16 +65,25 @@ class Around:
     inverse: FloatArray
     gram: FloatArray
     shift: FloatArray
+    spread: float
+    scores: Callable[[FloatArray], FloatArray]
+    back: Callable[[FloatArray], FloatArray]
     var: float = 1.0
 
     @classmethod
-    def of(cls, family: Additive, base: Approximation) -> "Around":
-        """Make the Gaussian of an approximation."""
+    def of(cls, block: Block) -> "Around":
+        """Make the Gaussian of a block's approximation."""
+        family, _, base = block
         gram, shift = base.absorbed
         prior = np.concatenate([term.precision(base.guess.mean) for term in family.terms])
         precision = gram + np.diag(prior)
         inverse = invert_lower(lower_cholesky(precision))
-        return cls(inverse.T @ (inverse @ shift), precision, inverse, gram, shift)
+        scores, back = family.predictor, family.pull
+        if not isinstance(family, Several):
+            design, offset = np.ascontiguousarray(family.design.toarray()), family.offset
+            scores, back = (lambda w: design @ w + offset), (lambda g: g @ design)
+        mean = inverse.T @ (inverse @ shift)
+        return cls(mean, precision, inverse, gram, shift, base.spread, scores, back)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """A draw."""
@@ -97,23 +102,26 @@ class Around:
         """A gradient, as it is."""
         return g
 
-    def correction(self, rows: Likelihood, w: FloatArray) -> float:
+    def lacks(self, rows: Any, w: FloatArray) -> float:
+        """Log likelihood less the potential."""
+        return float(rows.total(self.scores(w))) - float(w @ (self.shift - 0.5 * (self.gram @ w)))
+
+    def correction(self, rows: Any, w: FloatArray) -> float:
         """Log likelihood less the potential, for a Student-t."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
         heavier = 0.5 * (_DOF + len(w)) * math.log1p(q / _DOF) - 0.5 * q
-        return rows.total(w) - float(w @ (self.shift - 0.5 * (self.gram @ w))) + heavier
+        return self.lacks(rows, w) + heavier
 
-    def gradient(self, rows: Likelihood, w: FloatArray) -> FloatArray:
+    def gradient(self, rows: Any, w: FloatArray) -> FloatArray:
         """The gradient of the correction."""
         z = w - self.mean
         towards = self.precision @ z
         heavier = (_DOF + len(w)) / (_DOF + float(z @ towards)) - 1.0
-        return rows.slope(w) - self.shift + self.gram @ w + heavier * towards
+        slope = np.asarray(self.back(rows.slope(self.scores(w))))
+        return slope - self.shift + self.gram @ w + heavier * towards
 
-    def swung(
-        self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
-    ) -> FloatArray:
+    def swung(self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int) -> FloatArray:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
@@ -122,76 +130,26 @@ class Around:
         point = Point(np.empty(0), w, around, w)
         return swing(rng, point, Target(around, rows, around), kicks).w
 
-    def reflected(self, rng: np.random.Generator, w: FloatArray, rows: Likelihood) -> FloatArray:
+    def reflected(self, rng: np.random.Generator, w: FloatArray, rows: Any) -> FloatArray:
         """A point mostly on the other side, or the old one."""
         cos, sin = REFLECTED
         new = self.mean + cos * (w - self.mean) + sin * (self.sample(rng) - self.mean)
+        return new if self.lacks(rows, new) - self.lacks(rows, w) > -rng.exponential() else w
 
-        def lacks(at: FloatArray) -> float:
-            return rows.total(at) - float(at @ (self.shift - 0.5 * (self.gram @ at)))
-
-        return new if lacks(new) - lacks(w) > -rng.exponential() else w
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Dense:
-    """Weights of one block, dense.
-
-    Attributes
-    ----------
-    around : Around
-    spread : float
-    is_sized : bool
-        Whether rows have a size, which is sampled.
-    predictor, pull : callables
-        Predictors of weights, and gradients in weights of gradients in predictors.
-    """
-
-    around: Around
-    spread: float
-    is_sized: bool
-    predictor: Callable[[FloatArray], FloatArray]
-    pull: Callable[[FloatArray], FloatArray]
-
-    @classmethod
-    def of(cls, block: Block) -> "Dense":
-        """Make the dense weights of a block."""
-        family, rows, base = block
-        around, is_sized = Around.of(family, base), math.isfinite(getattr(rows, "size", math.inf))
-        if isinstance(family, Several):
-            return cls(around, base.spread, is_sized, family.predictor, family.pull)
-        design, offset = np.ascontiguousarray(family.design.toarray()), family.offset
-        return cls(
-            around, base.spread, is_sized, lambda w: design @ w + offset, lambda g: g @ design
-        )
-
-    def likelihood(self, rows: Any) -> Likelihood:
-        """The likelihood of rows as a function of the weights."""
-
-        def total(w: FloatArray) -> float:
-            return float(rows.total(self.predictor(w)))
-
-        def slope(w: FloatArray) -> FloatArray:
-            return np.asarray(self.pull(rows.slope(self.predictor(w))))
-
-        return Likelihood(total, slope)
-
-    def moved(
-        self, rng: np.random.Generator, w: FloatArray, rows: Likelihood, kicks: int
-    ) -> FloatArray:
+    def moved(self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int) -> FloatArray:
         """The weights after one sweep."""
-        if self.spread < _REFLECTED and not self.is_sized:
-            w = self.around.reflected(rng, w, rows)
-            return self.around.swung(rng, w, rows, 1) if rng.random() < _SWUNG else w
+        if self.spread < _REFLECTED and not math.isfinite(getattr(rows, "size", math.inf)):
+            w = self.reflected(rng, w, rows)
+            return self.swung(rng, w, rows, 1) if rng.random() < _SWUNG else w
         kicks = max(kicks - 1, 1) if self.spread < _NEAR else kicks + _MORE_KICKS
-        return self.around.swung(rng, w, rows, kicks)
+        return self.swung(rng, w, rows, kicks)
 
 
-def dense_blocks(blocks: Sequence[Block]) -> list[Dense | None]:
+def dense_blocks(blocks: Sequence[Block]) -> list[Around | None]:
     """What dense sweeps of each block go around; None for all where one is not dense."""
     if not all(_is_dense(block.family) for block in blocks):
         return [None] * len(blocks)
-    return [Dense.of(block) for block in blocks]
+    return [Around.of(block) for block in blocks]
 
 
 def _is_dense(family: Additive) -> bool:

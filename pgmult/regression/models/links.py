@@ -4,42 +4,23 @@ Scores of a row are its predictors, ``(..., num_scores)``: log odds of sticks (`
 score for each category of a softmax, log odds of each category or a higher one, or log rates.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from pgmult.core.typing import FloatArray
 from pgmult.links import StickBreaking
-from pgmult.regression.data import MOST_EVENTS, AdditiveRows, scattered
-from pgmult.variational.sites import CountSite
+from pgmult.regression.data import MOST_EVENTS, AdditiveRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Counts of events: their mean is exp psi.
-
-    Attributes
-    ----------
-    times : array, ``(num_rows,)``
-        How many rows of the table a row stands for.
-    size : float
-        Size of a negative binomial; infinite for a Poisson.
-    """
-
-    times: FloatArray | None
-    size: float
+    """Counts of events: their mean is exp psi."""
 
     def probs(self, psi: FloatArray) -> FloatArray:
         """Mean counts."""
         return np.asarray(np.exp(np.minimum(psi, MOST_EVENTS)))
-
-    def log_likelihood(self, psi: FloatArray, counts: FloatArray) -> FloatArray:
-        """Log likelihood of each row, by psi and counts ``(num_rows, 1)``."""
-        site = CountSite(counts[:, 0].astype(np.float64), self.size, self.times)
-        return site.value(psi[:, 0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,38 +67,13 @@ class Cumulative:
         return np.asarray(np.sum(counts * np.where(counts > 0.0, log_probs, 0.0), axis=-1))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scattered:
-    """Counts whose probabilities scatter between rows: Dirichlet-multinomial (Mosimann 1962).
-
-    Attributes
-    ----------
-    link : Softmax or StickBreaking
-        The link of the mean probabilities.
-    size : float
-        The concentration phi.
-    """
-
-    link: Any
-    size: float
-
-    def probs(self, scores: FloatArray) -> FloatArray:
-        """Mean probabilities of the categories."""
-        return np.asarray(self.link.probs(scores))
-
-    def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
-        """Log likelihood of each row, without multinomial coefficients."""
-        return scattered(counts, self.probs(scores), self.size)
+Link = StickBreaking | Softmax | Cumulative | Rates
 
 
-Link = StickBreaking | Softmax | Cumulative | Rates | Scattered
-
-
-def link_of(data: AdditiveRows, name: str, size: float = math.inf) -> Link:
+def link_of(data: AdditiveRows, name: str) -> Link:
     """The link of this name, its sticks in the order of the data."""
     if data.is_events:
-        return Rates(data.times, size)
+        return Rates()
     if name == "cumulative":
         return Cumulative()
-    link = Softmax() if name == "softmax" else StickBreaking(data.order)
-    return link if math.isinf(size) else Scattered(link, size)
+    return Softmax() if name == "softmax" else StickBreaking(data.order)

@@ -18,7 +18,7 @@ from pgmult.latent.moves import Point, Target, carry, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.blocks import Block, Structure, solved
-from pgmult.regression.models.dense import Dense, dense_blocks
+from pgmult.regression.models.dense import Around, dense_blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite
 
@@ -27,7 +27,7 @@ _MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
 _FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _CARRIED = 0.7  # of the sweeps where it is far; the others interweave
-_TURNED = 0.36 * math.pi  # by as many kicks as a path has elsewhere, where it is far
+_TURNED = 0.33 * math.pi  # by as many kicks as a path has elsewhere, where it is far
 _SAME = 0.05  # spread up to which one kick is enough
 
 
@@ -97,7 +97,7 @@ class RegressionSampler:
         How weights fall into blocks.
     blocks : list of Block
         Predictors, rows and approximation of each.
-    dense : list of Dense or None
+    dense : list of Around or None
         What sweeps of weights with a fixed prior go around.
     """
 
@@ -108,7 +108,7 @@ class RegressionSampler:
         self.size_prior = SizePrior.of(data, priors)
         with one_blas_thread():
             self.blocks: list[Block] = solved(data, structure)
-            self.dense: list[Dense | None] = dense_blocks(self.blocks)
+            self.dense: list[Around | None] = dense_blocks(self.blocks)
 
     def init(self, rng: np.random.Generator) -> AdditiveRegressionState:
         """Draw weights and hyperparameters from the approximation."""
@@ -140,7 +140,7 @@ class RegressionSampler:
         x: FloatArray,
         w: FloatArray,
         block: Block,
-        dense: Dense | None,
+        dense: Around | None,
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights of one block after its sweep."""
         family, rows, _ = block
@@ -150,33 +150,26 @@ class RegressionSampler:
             rows = replace(rows, size=math.exp(float(size[0])))
         if dense is None:
             target = block._replace(rows=rows)
-            x, w = moved(rng, Point.of(x, w, target), target, self.kicks)
+            x, w, *_ = moved(rng, Point.of(x, w, target), target, self.kicks)
         else:
-            w = dense.moved(rng, w, dense.likelihood(rows), self.kicks)
+            w = dense.moved(rng, w, rows, self.kicks)
         return np.append(x, size), w
 
 
-def moved(
-    rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int
-) -> tuple[FloatArray, FloatArray]:
+def moved(rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
     """Leaps where the approximation is near, paths and slices the more the farther it is."""
     spread = target.base.spread
     near, far = spread < _MIDDLE, spread > _FAR
     if far:  # where the posterior is wider than the Gaussian, paths beyond half a turn
         point = (carry if rng.random() < _CARRIED else interweave)(rng, point, target)
         some = int(rng.integers(kicks + 1, 4 * kicks))
-        return _at(swing(rng, point, target, some, _TURNED * some / kicks))
+        return swing(rng, point, target, some, _TURNED * some / kicks)
     if not near or rng.random() < _WOVEN_NEAR:
         point = interweave(rng, point, target)
     point = reflect(rng, point, target)
     if spread >= _NEAR or rng.random() < _SWUNG_NEAR:
         point = swing(rng, point, target, 1 + (spread > _SAME) if near else kicks)
-    return _at(point)
-
-
-def _at(point: Point) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters and weights of a point."""
-    return point.x, point.w
+    return point
 
 
 def sized(

@@ -10,6 +10,7 @@ from pgmult.cli import commands as cli
 from pgmult.core.estimands import Estimand
 from pgmult.latent.terms import log_sd
 from pgmult.regression import AdditiveRegression
+from pgmult.regression.models.sampler import AdditiveRegressionState
 from pgmult.regression.reports import _what_matters
 from pgmult.regression.rows import rows_of
 
@@ -74,7 +75,9 @@ def test_probabilities_of_cells_are_those_of_the_state(run, data):
     found = run.predict()
     model = run.model
     for draw in (0, 77):
-        state = model.state_of(run.stack("weights")[draw], run.stack("hyperparameters")[draw])
+        state = AdditiveRegressionState(
+            run.stack("weights")[draw], run.stack("hyperparameters")[draw]
+        )
         np.testing.assert_allclose(found.draws[draw], model.probs(state, data))
     np.testing.assert_allclose(run["sds"], np.exp(log_sd(run["hyperparameters"])))
     alone = run.predict({name: column[:1] for name, column in TABLE.items() if name != "vote"})

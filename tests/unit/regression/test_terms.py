@@ -22,6 +22,7 @@ from pgmult.latent.terms import from_sd
 from pgmult.priors import LKJ, HalfT, LogNormal, Normal
 from pgmult.regression import AdditiveRegression
 from pgmult.regression.models import blocks, sampler
+from pgmult.regression.models.sampler import AdditiveRegressionState
 from pgmult.regression.rows import rows_of
 from pgmult.regression.scores import _rivals
 
@@ -266,7 +267,7 @@ def test_no_category_of_a_softmax_is_special():
         model = AdditiveRegression()
         block = model.sampler(data).blocks[0]
         law = block.family.at(block.base.guess.mean, block.base.absorbed)
-        at = model.state_of(model.sampler(data).structure.weights([law.mean]), None)
+        at = AdditiveRegressionState(model.sampler(data).structure.weights([law.mean]), None)
         probs = model.probs(at, data)
         shares.append(probs[:, [data.categories.tolist().index(names[c]) for c in "abc"]])
     same_as(shares[1], shares[0], rtol=1e-2)
@@ -312,13 +313,13 @@ def test_two_categories_have_the_log_odds_of_the_second_and_offsets_are_on_them(
     ):
         data, model = rows(formula, table), AdditiveRegression()
         state = model.prior(np.random.default_rng(0), data)
-        state = model.state_of(0.0 * state.weights, state.hyperparameters)
+        state = AdditiveRegressionState(0.0 * state.weights, state.hyperparameters)
         probs = model.probs(state, data)[:, data.categories.tolist().index(first)]
         same_as(np.log(probs / (1 - probs)), data.design.offset)
     named = rows('y ~ x + offset(z, "b") + offset(x, "c")')
     state = AdditiveRegression().prior(np.random.default_rng(0), named)
     scores = AdditiveRegression().predictors(
-        AdditiveRegression().state_of(0 * state.weights, None), named
+        AdditiveRegressionState(0 * state.weights, None), named
     )
     same_as(scores[:, 0], 0.0)
     same_as(
@@ -349,7 +350,7 @@ def test_rows_alone_and_new_levels_are_predicted_as_in_company(formula, link, mo
     for row in (0, 11):
         alone = run.predict({name: column[row : row + 1] for name, column in TABLE.items()})
         same_as(alone.draws[:, 0], whole.draws[:, row])
-    state = run.model.state_of(run.stack("weights")[2], run.stack("hyperparameters")[2])
+    state = AdditiveRegressionState(run.stack("weights")[2], run.stack("hyperparameters")[2])
     same_as(run.predict().draws[2], run.model.probs(state, run.data))
     new = TABLE | {"g": np.asarray(TABLE["g"]) + 7, "t": np.asarray(TABLE["t"]) + 1}
     latent = run.model.latent(run.data, run.data.design.like(new, new_levels=True))
