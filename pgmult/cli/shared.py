@@ -407,7 +407,7 @@ def predict_complete(
         answer = run.ask("predict", complete_rows, **arguments)
     if note:
         complain(note)
-        if "row" in answer.axes:
+        if "row" in answer.axes and table.lines is None:
             rows = np.flatnonzero(~table.missing(*(name for name in columns if name in table)))
             return replace(answer, labels={**answer.labels, "row": rows})
     return answer

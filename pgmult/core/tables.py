@@ -94,12 +94,15 @@ class ExactTable:
     source : str
         What to call it in errors.
     lines : int array, ``(num_rows,)``, or None
-        Line of the file at which each row begins, where it is one.
+        Line of the file at which each row begins, or its row in the sheet, where it is one.
+    part : str
+        "line", or "row" of a sheet.
     """
 
     cells: Mapping[str, Cells]
     source: str = _NO_FILE
     lines: IntArray | None = None
+    part: str = "line"
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:
@@ -133,7 +136,7 @@ class ExactTable:
         """Say where a row is, in words that follow what is wrong with it."""
         if self.lines is None:
             return f"in row {row + 1:,}"
-        return f"in line {self.lines[row]:,}"
+        return f"in {self.part} {self.lines[row]:,}"
 
     def __repr__(self) -> str:
         names = list(self.cells)

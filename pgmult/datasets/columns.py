@@ -148,10 +148,12 @@ class RawTable(NamedTuple):
     commas : bool
         Whether some numbers are written with decimal commas.
     lines : sequence of int
-        Line of the file at which each row begins, if that is known.
+        Line of the file at which each row begins, or its row in the sheet, if that is known.
     points : bool
         Whether points are decimal, since some do not stand before three digits, or commas separate
         cells.
+    part : str
+        "line", or "row" of a sheet.
     """
 
     names: list[str]
@@ -161,6 +163,7 @@ class RawTable(NamedTuple):
     commas: bool = False
     lines: Sequence[int] = ()
     points: bool = True
+    part: str = "line"
 
 
 def columns_of_file(
@@ -170,10 +173,10 @@ def columns_of_file(
     na_values: Sequence[str] = NA_VALUES,
     time_zone: str | None = None,
     sheet: str | None = None,
-) -> tuple[Mapping[str, Cells], IntArray | None]:
+) -> tuple[Mapping[str, Cells], IntArray | None, str]:
     """Columns of tables in files, each made when it is first asked for: see `pgmult.read`.
 
-    Line numbers come with the columns of a single text file.
+    Line numbers come with the columns of a single text file, and row numbers with those of a sheet.
     """
     no_value = frozenset(as_strings(na_values, "na_values"))
     files = tables_of(path)
@@ -208,7 +211,7 @@ def columns_of_file(
         return _typed(_Texts([*texts], cells.rows), name, time_zone, first.numbers)
 
     lines = np.array(first.lines, np.int64) if len(first.lines) and not several else None
-    return Lazily([*first.names, *several], column), lines
+    return Lazily([*first.names, *several], column), lines, first.part
 
 
 def _joined(pieces: Sequence[Any]) -> Any:
@@ -259,7 +262,7 @@ def _raw_table(
         of_workbook = form in WORKBOOKS
         lines: list[int] = []
         names, *cells = (
-            workbook_rows(file, chosen)
+            workbook_rows(file, chosen, lines)
             if of_workbook
             else _csv_rows(file, delimiter, encoding, starts=lines)
         )
@@ -278,7 +281,8 @@ def _raw_table(
         ]
         commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
         points = mark != ";" or any(map(_has_points, some))
-        return RawTable(names, len(cells), column, True, commas, lines, points)
+        part = "row" if of_workbook else "line"
+        return RawTable(names, len(cells), column, True, commas, lines, points, part)
 
 
 def _has_commas(cells: Sequence[str], mark: str) -> bool:
@@ -376,7 +380,7 @@ def cells_of_file(
         columns = dict.fromkeys(next(table))
         rows = _csv_cells(table, names, columns, frozenset(as_strings(na_values, "na_values")))
     else:
-        whole, _ = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
+        whole, *_ = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
         columns = dict.fromkeys(whole)
         _check_there(path, names, columns, delimiter)
         rows = zip(*(whole[name].values.tolist() for name in names), strict=True)

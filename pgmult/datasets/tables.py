@@ -362,8 +362,9 @@ def read(
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        columns, lines = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
-        return DataTable(columns, str(path), lines)
+        read_file = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
+        columns, lines, part = read_file
+        return DataTable(columns, str(path), lines, part)
     return DataTable(exact_columns(table, "table", time_zone))
 
 

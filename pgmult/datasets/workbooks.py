@@ -9,8 +9,10 @@ from typing import Any
 from pgmult.datasets.files import library, the_one
 
 
-def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
+def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[list[str]]:
     """Give the header of a sheet and its rows, each cell as a text file would have it.
+
+    The numbers of these rows in the sheet, as programs show them, go to `starts`.
 
     A title and empty rows above the header are skipped: the header is the first row that fills
     more than half of the columns, with the row below it where that names columns under merged
@@ -30,9 +32,12 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
         if sheet is None and len(names) > 1:
             names = [name for name in names if book.get_sheet_by_name(name).to_python()] or names
         name = the_one(names, sheet, path, "sheets")
-        rows = [[_text(cell) for cell in row] for row in book.get_sheet_by_name(name).to_python()]
+        table = book.get_sheet_by_name(name)
+        rows = [[_text(cell) for cell in row] for row in table.to_python()]
+        top = 1 + (table.start[0] if table.start else 0)
     except (calamine.CalamineError, OSError) as error:
         raise ValueError(f"{path}: not a workbook that can be read ({error})") from None
+    numbers = [number for number, row in enumerate(rows, start=top) if any(row)]
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
     first = next((i for i, row in enumerate(rows) if 2 * sum(map(bool, row)) > width), 0)
@@ -41,6 +46,7 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
     names, rows = rows[first], rows[first + 1 :]
     if rows and _is_second_header(names, rows[0]):
         names, rows = _joined_headers(names, rows[0]), rows[1:]
+    starts += numbers[len(numbers) - len(rows) :]
     number = len(rows)
     while (
         width > 2 and number > 1 and sum(map(bool, rows[number - 1])) == 1 and rows[number - 1][0]
@@ -52,6 +58,7 @@ def workbook_rows(path: Path, sheet: str | None) -> Iterator[list[str]]:
             stacklevel=2,
         )
         rows = rows[:number]
+        del starts[number:]
     header = [cell or f"column {j}" for j, cell in enumerate(names, start=1)]
     if len(set(header)) < len(header):
         twice = next(cell for cell in header if header.count(cell) > 1)

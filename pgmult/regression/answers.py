@@ -132,7 +132,7 @@ def predict(
     if at is None and by is None and weight is None:
         axis, labels = "row", dict[str, Any]()
         if isinstance(new, ExactTable) and new.lines is not None:
-            axis, labels = "line", {"line": new.lines}
+            axis, labels = new.part, {new.part: new.lines}
         elif new is None and rows.table:
             labels = {"row": rows.table}
         return Estimand(

@@ -496,6 +496,13 @@ def test_headers_of_two_rows_and_notes_below_a_sheet(tmp_path):
         table = read(tmp_path / "t.xlsx")
     assert [*table] == ["town", "2020 left", "2020 right", "day"]
     assert table["2020 right"].tolist() == [200 - i for i in range(9)]
+    assert table.lines.tolist() == [*range(5, 14)]
+    assert table.place(2) == "in row 7"
+    book.active.insert_rows(1, 2)  # rows that hold nothing at all
+    book.active.insert_rows(11)
+    book.save(tmp_path / "u.xlsx")
+    with pytest.warns(UserWarning, match="a note below the table is left out"):
+        assert read(tmp_path / "u.xlsx").lines.tolist() == [7, 8, 9, 10, *range(12, 17)]
 
 
 def test_members_of_objects_in_json_are_columns(tmp_path):
