@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _WORDS, _WORDS_EACH = 50, 10  # different words, and rows of a document on average
 _MOST_CODES = 6  # labels that are whole numbers
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
-_STEP = re.compile(r"(.*?)[\W_]*(\d+)")  # the name of a column of a step
+_STEP = re.compile(r"(.*?)[\W_]*(\d+)((?:[\W_]\D*)?)")  # the name of a column of a step
 _BATTERY = 4  # questions of a kind: a table that has more is about them
 _ITEMS = 3  # columns of one kind that make a row a sequence
 _MOST_ROWS = 300  # each of which may have a deviation
@@ -140,6 +140,7 @@ class Guesses:
         self.subject = list[ColumnGuess]()  # what the file is called after
         self.shared = self._shares_in_rows()
         self.turned = self._samples_side_by_side()
+        self.counted: tuple[str, list[ColumnGuess]] | None = None
         self.counted = self._counts_side_by_side()
         if self.counted is None:
             names = [re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns]
@@ -224,6 +225,8 @@ class Guesses:
         labels = c.is_category and len(c.counts) <= most
         few = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
         numbers = few or (c in self.subject and c.kind == "whole numbers")
+        if c.is_code and self.counted is not None and self.counted[0].startswith("p("):
+            numbers = numbers and not _is_at_most(c, self.counted[1][-1])
         used = c in (self.time, self.count, self.people, *self.places) or c.cycle is not None
         used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
@@ -336,7 +339,8 @@ class Guesses:
             trials += longest  # such as females, and those with eggs
         for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
             pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
-            pairs.sort(key=lambda c: c.name[-_ALIKE:].lower() != total.name[-_ALIKE:].lower())
+            end = total.name[-_ALIKE:].lower()
+            pairs.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
             if pairs:
                 taken = pairs[0]
                 return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
@@ -705,7 +709,8 @@ class Guesses:
         beside = len(time.counts) < 0.95 * time.counts.total()
         if beside or (time.kind == "dates" and not _is_regular(time)):  # several sequences
             group = self._group_of_steps(time, self._likeliest(symbols))
-            if group is None:
+            named = group is not None and (group.is_called("person") or group.is_in_blocks)
+            if group is None or not (beside or named):
                 return None
             symbols = [c for c in symbols if c is not group and not c.follows_from(group)]
             if not symbols:
@@ -825,8 +830,13 @@ class Guesses:
     def _group_of_steps(self, time: ColumnGuess, symbol: ColumnGuess) -> ColumnGuess | None:
         """The column whose labels have about one row at each time."""
         for column in self.columns:
-            can_be = column.kind in ("labels", "whole numbers") and column not in (time, symbol)
-            if can_be and column.counts.total() >= 3 * len(column.counts):
+            can_be = column in self.identifiers or column.kind == "labels"
+            can_be = can_be or (column.kind == "whole numbers" and column.is_in_blocks)
+            if (
+                can_be
+                and column not in (time, symbol)
+                and column.counts.total() >= 3 * len(column.counts)
+            ):
                 pairs = set(zip(column.cells, time.cells, strict=True))
                 triples = set(zip(column.cells, time.cells, symbol.cells, strict=True))
                 if len(pairs) == len(triples) and len(pairs) >= 0.95 * len(time.cells):
@@ -1222,7 +1232,7 @@ def _follows(name: str, after: str) -> bool:
     months = _MONTHS.split()
     if first[1][:3] in months and second[1][:3] in months:
         return months.index(second[1][:3]) == (months.index(first[1][:3]) + 1) % 12
-    return first[1] == second[1] and int(first[2]) < int(second[2])
+    return first.group(1, 3) == second.group(1, 3) and int(first[2]) < int(second[2])
 
 
 def _are_steps(columns: Sequence[ColumnGuess]) -> bool:

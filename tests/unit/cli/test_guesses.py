@@ -233,6 +233,17 @@ TABLES = {
          "severe": [40 - i - 3 * i % 7 for i in range(12)]},
         "c(none, mild, severe) ~ arm + (1 | study)", "--weight",
     ),
+    "waves of an answer are steps": (
+        {"voter": [f"v{i}" for i in range(N)], "sex": draw(9, ["f", "m"]),
+         **{f"w{k}_vote": draw(k, ["A", "B", "C"]) for k in (1, 2, 3, 4)}},
+        "--wide w1_vote:w4_vote --sequence voter", "w1_vote ~",
+    ),
+    "clicks of those sent": (
+        {"segment": ["new", "old"] * 6, "sent": [900 + i * 37 % 99 for i in range(12)],
+         "opened": [300 + i * 7 % 50 for i in range(12)],
+         "clicked": [20 + i // 2 for i in range(12)]},
+        "'p(clicked, sent) ~ segment'", "clicked ~",
+    ),
     "goals say who won": (
         {"home": draw(0, [*"ABCDEFGHIJKLMN"]), "away": draw(1, [*"ABCDEFGHIJKLMN"]),
          "goals": draw(2, [0, 1, 2, 3]), "against": draw(3, [0, 1, 2, 3]),
