@@ -41,10 +41,10 @@ class Probabilities(Answer):
 
     def of_channel(self, number: int) -> Self:
         """The answer for the symbols of one channel."""
-        part = self.sequences.channel_slices[number]
+        columns = self.sequences.channel_slices[number]
         return replace(
-            self, draws=self.draws[..., part], mean=self.mean[..., part],
-            quantiles=self.quantiles[..., part], sequences=self.sequences.channel(number),
+            self, draws=self.draws[..., columns], mean=self.mean[..., columns],
+            quantiles=self.quantiles[..., columns], sequences=self.sequences.channel(number),
         )  # fmt: skip
 
     @property

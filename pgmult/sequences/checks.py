@@ -131,7 +131,7 @@ def _statistics(
 
 def _dependence(counts: IntArray, data: Sequences) -> float:
     """The mutual information of symbols of the first two channels at the same step."""
-    one, other = (counts[:, part] for part in data.channel_slices[:2])
+    one, other = (counts[:, columns] for columns in data.channel_slices[:2])
     both = (one.T @ other).astype(np.float64)
     shares = both / max(both.sum(), 1.0)
     alone = np.outer(shares.sum(axis=1), shares.sum(axis=0))

@@ -138,13 +138,15 @@ class Sequences:
         """The sequences with the symbols of one of their channels alone."""
         if not self.channels:
             return self
-        part = self.channel_slices[number]
-        order = self.order[(self.order >= part.start) & (self.order < part.stop)] - part.start
+        columns = self.channel_slices[number]
+        order = (
+            self.order[(self.order >= columns.start) & (self.order < columns.stop)] - columns.start
+        )
         one = replace(
-            self, channels=(), num_symbols=part.stop - part.start, order=order, rows_of=None,
-            alphabet=None if self.alphabet is None else self.alphabet[part],
+            self, channels=(), num_symbols=columns.stop - columns.start, order=order, rows_of=None,
+            alphabet=None if self.alphabet is None else self.alphabet[columns],
         )  # fmt: skip
-        return with_rows(one, scipy.sparse.csr_array(self.to_csr()[:, part]))
+        return with_rows(one, scipy.sparse.csr_array(self.to_csr()[:, columns]))
 
     @property
     def num_sequences(self) -> int:
@@ -861,20 +863,20 @@ def in_channels(channels: Mapping[str, Any]) -> Sequences:
     if len(channels) < 2:
         raise ValueError(f"channels must be two or more, got {len(channels)}")
     with under_name("channels", of="data"):
-        each = {name: as_sequences(data) for name, data in channels.items()}
-    first = next(iter(each.values()))
-    for name, data in each.items():
+        sequences = {name: as_sequences(data) for name, data in channels.items()}
+    first = next(iter(sequences.values()))
+    for name, data in sequences.items():
         if data.lengths.tolist() != first.lengths.tolist():
             raise ValueError(f"channels must have the same steps, {name!r} differs from the first")
     labels = [
         f"{name}: {label}"
-        for name, data in each.items()
+        for name, data in sequences.items()
         for label in (range(data.num_symbols) if data.alphabet is None else data.alphabet)
     ]
-    sizes = tuple(data.num_symbols for data in each.values())
+    sizes = tuple(data.num_symbols for data in sequences.values())
     before = np.cumsum([0, *sizes[:-1]])
-    order = [data.order + start for data, start in zip(each.values(), before, strict=True)]
-    rows = scipy.sparse.hstack([data.to_csr() for data in each.values()], format="csr")
+    order = [data.order + start for data, start in zip(sequences.values(), before, strict=True)]
+    rows = scipy.sparse.hstack([data.to_csr() for data in sequences.values()], format="csr")
     return replace(
         with_rows(first, scipy.sparse.csr_array(rows)), num_symbols=sum(sizes), channels=sizes,
         order=np.concatenate(order), alphabet=np.array(labels),
@@ -915,8 +917,8 @@ def simulate_symbols(
     """
     if like.channels:
         each = [
-            simulate_symbols(rng, probs[:, part], like.channel(number)).to_csr()
-            for number, part in enumerate(like.channel_slices)
+            simulate_symbols(rng, probs[:, columns], like.channel(number)).to_csr()
+            for number, columns in enumerate(like.channel_slices)
         ]
         return with_rows(like, scipy.sparse.csr_array(scipy.sparse.hstack(each, format="csr")))
     totals = like.totals

@@ -474,10 +474,10 @@ def refuse_not_allowed(data: Sequences, allowed: NDArray[np.bool_]) -> None:
             f"allowed must have a row for each of {data.num_symbols} symbols, got {len(allowed)}"
         )
     steps = steps_of(data, 1)
-    known = np.flatnonzero(steps.main < data.num_symbols)
-    sequence = np.searchsorted(data.offsets, known, side="right") - 1
+    observed = np.flatnonzero(steps.main < data.num_symbols)
+    sequence = np.searchsorted(data.offsets, observed, side="right") - 1
     pairs = np.flatnonzero(np.diff(sequence) == 0)
-    before, later = known[pairs], known[pairs + 1]
+    before, later = observed[pairs], observed[pairs + 1]
     apart, within = later - before, allowed.copy()
     for gap in range(1, min(int(apart.max(initial=0)), len(allowed) ** 2) + 1):
         at = np.flatnonzero((apart == gap) | ((gap == len(allowed) ** 2) & (apart > gap)))

@@ -364,9 +364,9 @@ class InterceptSampler:
                 stick.at(one, np.zeros(len(one.mean)))
                 for stick, one in zip(self._sticks, near, strict=True)
             ]
-            each = self._integrals(*zip(*points, strict=True))
+            integrals = self._integrals(*zip(*points, strict=True))
             for s, stick in enumerate(self._sticks):
-                target = self._log_likelihood(s, alike, each)
+                target = self._log_likelihood(s, alike, integrals)
                 near[s] = stick.distribution(self._different[s], target)
         return near
 
@@ -440,14 +440,14 @@ class InterceptSampler:
         self, rng: np.random.Generator, initial: FloatArray, x: FloatArray, w: FloatArray
     ) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""
-        each = self._integrals([*x], [*w])
+        integrals = self._integrals([*x], [*w])
         for s in np.flatnonzero(self._is_free).tolist():
             stick, patterns = self._sticks[s], self._different[s]
-            target = self._log_likelihood(s, initial, each)
+            target = self._log_likelihood(s, initial, integrals)
             x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns, target)
-            each[s] = stick.log_integrals(x[s], w[s], patterns)[patterns.which]
+            integrals[s] = stick.log_integrals(x[s], w[s], patterns)[patterns.which]
         assert self._ways is not None
-        return self._ways.choose(rng, self._ways.log_first(initial) + each.sum(axis=0))
+        return self._ways.choose(rng, self._ways.log_first(initial) + integrals.sum(axis=0))
 
     def _integrals(self, x: Sequence[FloatArray], w: Sequence[FloatArray]) -> FloatArray:
         """Log integrals of each stick and way, ``(num_sticks, num_ways)``."""
@@ -458,13 +458,13 @@ class InterceptSampler:
         ])  # fmt: skip
 
     def _log_likelihood(
-        self, s: int, initial: FloatArray, each: FloatArray
+        self, s: int, initial: FloatArray, integrals: FloatArray
     ) -> Callable[[FloatArray], float]:
         """The log likelihood by the integrals of a stick, ways summed out, given other sticks."""
         ways, which = self._ways, self._different[s].which
         assert ways is not None
-        others = ways.log_first(initial) + each.sum(axis=0) - each[s]
-        return lambda integrals: ways.log_sums(others + integrals[which])
+        others = ways.log_first(initial) + integrals.sum(axis=0) - integrals[s]
+        return lambda of_stick: ways.log_sums(others + of_stick[which])
 
 
 class _Ways(NamedTuple):
