@@ -277,8 +277,10 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         log_all, log_one = (-0.5 * np.square(x).sum(axis=2) for x in (white, apart))
         log_q = np.logaddexp(np.log(_DEFENSIVE) + log_all, np.log1p(-_DEFENSIVE) + log_one - volume)
         choices, log_p = laid_out(data).given(b), np.empty((number, num))
-        for tastes, each in zip((mean + white @ root.T).swapaxes(0, 1).copy(), log_p, strict=True):
-            over_people(slopes_rows, num, choices, tastes, each, *unused)
+        for tastes, log_p_at in zip(
+            (mean + white @ root.T).swapaxes(0, 1).copy(), log_p, strict=True
+        ):
+            over_people(slopes_rows, num, choices, tastes, log_p_at, *unused)
         out.append(logsumexp(log_p.T + log_all - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
 

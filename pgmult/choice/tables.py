@@ -103,8 +103,8 @@ def lengthen(
             if column is None:
                 continue
             at = np.flatnonzero(which == place)
-            each = named_column(columns, column, "attributes").take(rows[at])
-            cells, orders = each.values, orders | dict.fromkeys(each.order or ())
+            attribute = named_column(columns, column, "attributes").take(rows[at])
+            cells, orders = attribute.values, orders | dict.fromkeys(attribute.order or ())
             if (gap := missing_in(cells)).any():
                 raise ValueError(
                     f"column {column!r} must have a value where {labels[place]} is available,"
