@@ -408,18 +408,22 @@ class Guesses:
     def _shares_in_rows(self) -> tuple[ColumnGuess, ColumnGuess] | None:
         """A column of shares that add up to 1 or 100 over the labels of another, and that one."""
         for c in self.columns:
-            if not c.is_number or c is self.count or c.missing or min(c.counts) < 0:
+            if not c.is_number or c is self.count or c.is_yes_or_no or c.missing:
                 continue
-            for category in (x for x in self.categories if len(x.counts) > 1):
+            least, most = min(c.counts), max(c.counts)
+            whole = 1.0 if most <= 1 else 100.0
+            groups = sum(c.cells) / whole  # of labels, if these are shares
+            if least < 0 or most > 100 or not FEW <= groups <= self.num_rows / 2:
+                continue
+            for category in self.categories:
+                if len(category.counts) * groups < 0.9 * self.num_rows:
+                    continue  # some group would have a label twice
                 others = [x.cells for x in self.columns if x not in (c, category, self.count)]
-                sums, rows = Counter[Any](), Counter[Any]()
+                sums = Counter[Any]()
                 for share, *key in zip(c.cells, *others, strict=True):
                     sums[tuple(key)] += share
-                    rows[tuple(key)] += 1
-                near = [
-                    abs(x - 1) < 0.01 or abs(x - 100) < 1 for k, x in sums.items() if rows[k] > 1
-                ]
-                if sum(near) >= max(FEW, 0.9 * len(sums)):
+                near = [abs(total - whole) < 0.01 * whole for total in sums.values()]
+                if 2 * len(sums) <= self.num_rows and sum(near) >= 0.9 * len(sums):
                     return c, category
         return None
 
@@ -608,7 +612,7 @@ class Guesses:
             if c not in words and c.can_be_named and len(c.counts) == self.num_rows
             and c.kind in ("names, all different", "whole numbers")
         ]  # fmt: skip
-        documents = [c for c in names if c.is_called("document")]
+        documents = [c for c in names if c.is_called("document") and c.words != {"id"}]
         most = {max(c.counts) for c in words}
         fewest = _BATTERY if documents else MOST_OUTCOMES
         asked = not documents and any(c.is_outcome == 2 for c in self.columns if c not in words)

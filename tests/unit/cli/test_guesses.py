@@ -364,6 +364,11 @@ def test_answers_of_a_battery_are_no_words(tmp_path):
     table = {f"{c}{d}": draw(i, [0, 1, 2, 3, 4], 60) for i, (c, d) in enumerate(
         (c, d) for c in "abcde" for d in "vwxyz")}  # fmt: skip
     assert "Topics" not in commands(tmp_path, {"doc": [f"d{i}" for i in range(60)]} | table)
+    patients = {"ID": [*range(4, 64)], "Survive": draw(0, [0, 1], 60), "Age": [*range(20, 80)]}
+    patients |= {
+        x: draw(i, [*range(60, 90 + 9 * i)], 60) for i, x in enumerate(["Pulse", "BP", "X"])
+    }
+    assert "Topics" not in commands(tmp_path, patients)
 
 
 def test_tables_of_samples_by_species_are_turned_round(tmp_path):
