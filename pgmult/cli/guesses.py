@@ -317,8 +317,11 @@ class Guesses:
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
             terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
-        total = self.count is not None and _is_sum(self.count, columns)
-        weights = [self.count] if self.count and self.count not in columns and not total else []
+        weights = [self.count] if self.count and self.count not in columns else []
+        if weights and len(columns) > 1:
+            are_counts = columns != self._shares() or _is_sum(weights[0], columns)
+            is_total = are_counts and all(_is_at_most(c, weights[0]) for c in columns)
+            weights = [] if is_total else weights
         options = naming(weight=weights[0] if weights else None)
         if len(columns) == 1 and (ordered := in_order(columns[0])):
             options.append(("--ordered", ordered))

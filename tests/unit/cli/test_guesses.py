@@ -197,6 +197,12 @@ TABLES = {
          "x": [i / 7 % 5 for i in range(N)]},
         "'c(yA, yB, yC) ~ s(x)'", "points",
     ),
+    "a total of votes is no weight of their counts": (
+        {"GORE": [900 + i % 90 for i in range(N)], "BUSH": [800 + i % 70 for i in range(N)],
+         "NADER": [20 + i % 9 for i in range(N)], "x": [i / 7 % 5 for i in range(N)],
+         "total votes": [1720 + i % 90 + i % 70 + i % 9 for i in range(N)]},
+        "'c(GORE, BUSH, NADER) ~ s(x)'", "--weight",
+    ),
     "an age that differs in each row": (
         {"age": [7 * i + i % 3 for i in range(N)], "pine": [60 + i % 9 for i in range(N)],
          "oak": [30 + i % 7 for i in range(N)], "grass": [10 + i % 5 for i in range(N)]},
