@@ -263,7 +263,7 @@ class _TopicTable:
         most_probable = probable.top(_JUDGED)
         judged = [most_probable[k] for k in order]
         return cls(
-            int(run.coords["chain"][chain]), run.num_chains, numbers,
+            int(run.coords["chain"][chain]) + 1, run.num_chains, numbers,
             [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
             independent_draws(draws, run.num_chains)[order], stability.take(numbers),
             None if reference is None else npmi(judged, reference),
@@ -367,7 +367,7 @@ class _TopicTable:
             words.append(Column("frex", list(map(_joined_words, self.frex)), "words by FREX"))
         first = 1 if self.shares is None else 3  # on a narrow screen the rest is scrolled to
         columns = [*columns[:first], *words, *columns[first:]]
-        best = f"; words and numbers are those of chain {self.chain + 1}, the best of"
+        best = f"; words and numbers are those of chain {self.chain}, the best of"
         if self.num_chains > 1:
             legend[0] = f"{legend[0]}, over the chains that found it{best} {self.num_chains}"
         return Section(

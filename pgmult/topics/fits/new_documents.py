@@ -409,7 +409,7 @@ def predict(
     as_draws(as_unmerged(run), "topics")
     num_words = int(run["topics"].shape[-1])
     new, words, tokens = align_words(corpus, run.coords.get("word"), num_words)
-    names = [str(d) for d in range(new.num_documents)] if new.names is None else new.names.tolist()
+    names = list(map(str, range(1, new.num_documents + 1) if new.names is None else new.names))
     empty = [names[d] for d in np.flatnonzero(new.totals == 0)]
     if isinstance(run.model, StructuralTopics):
         new = _with_the_same(run, new, covariates, new_levels)

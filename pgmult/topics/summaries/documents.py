@@ -26,7 +26,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
-from pgmult.topics.draws import as_draws, mean_of, names_along, quantile, topic_places
+from pgmult.topics.draws import as_draws, mean_of, quantile, topic_places
 from pgmult.topics.summaries.effects import (
     TopicShares,
     columns_of,
@@ -50,7 +50,7 @@ class DocumentTopics(Answer):
     Attributes
     ----------
     documents : list of str
-        Their names, or numbers where they have none.
+        Their names, or numbers from 1 where they have none.
     mean, sd, lower, upper : arrays, ``(document, topic)``
         Posterior mean, standard deviation, and the ends of the central interval.
     probability : float
@@ -113,7 +113,7 @@ def document_topics(
     run : Posterior
         With ``theta`` or ``psi``.
     documents : sequence of int or str, optional
-        Numbers or names; all documents if left out.
+        Numbers, from 1, or names; all documents if left out.
     chain : int, optional
         One chain alone. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
@@ -131,8 +131,9 @@ def document_topics(
     max_draws = as_positive_int(max_draws, "max_draws")
     chains = aligned_chains(run, chain, source_of(run))
     num_documents, num_topics = next(each_theta(run, None, chains, 1)).shape
-    names = names_along(run, "document", num_documents)
-    rows = _rows(names, range(num_documents) if documents is None else documents)
+    labels = np.asarray(run.coords.get("document", range(num_documents)))
+    names = [str(label) for label in (labels if labels.dtype.kind == "U" else labels + 1)]
+    rows = _rows(names, range(1, num_documents + 1) if documents is None else documents)
     pieces, held = [], []
     every = max(1, math.ceil(max_draws * len(rows) * num_topics / _HELD))
     size = max(1, _BLOCK // (max_draws * num_topics))
@@ -185,14 +186,14 @@ def each_theta(
 
 
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:
-    """Numbers of documents given by number or name."""
-    places = {name: d for d, name in enumerate(names)}
+    """Places of documents given by number, from 1, or by name."""
+    numbers = {name: d for d, name in enumerate(names, 1)}
     rows = []
     for document in as_list(documents, "documents", "numbers or names"):
-        row = places.get(document, -1) if isinstance(document, str) else document
-        if as_positive_int(row, "documents", minimum=-1) not in range(len(names)):
+        number = numbers.get(document, 0) if isinstance(document, str) else document
+        if as_positive_int(number, "documents", minimum=-1) not in numbers.values():
             raise ValueError(f"documents must be among the {len(names)}, got {document!r}")
-        rows.append(row)
+        rows.append(number - 1)
     if not rows:
         raise ValueError("documents must name at least one, got none")
     return np.asarray(rows, dtype=np.int64)
@@ -405,7 +406,9 @@ def quotes(
     mean = mean_of(each_theta(run, None, chains, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_quotes].T
     chosen, place = np.unique(best, return_inverse=True)
-    shares = document_topics(run, chosen, chain=chain, max_draws=max_draws, probability=probability)
+    shares = document_topics(
+        run, chosen + 1, chain=chain, max_draws=max_draws, probability=probability
+    )
     count = len(best)
     asked = [topic] if isinstance(topic, int | np.integer) else topic
     topics = topic_places(range(1, count + 1) if asked is None else asked, count, "topic")

@@ -53,6 +53,7 @@ from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus
+from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.draws import (
     FEW_DRAWS,
     as_draws,
@@ -539,8 +540,10 @@ def variance_shares(
 
 
 def columns_of(data: Corpus) -> dict[str, Any]:
-    """Return the columns of documents by name: those of their formula, and those of their table."""
+    """Return the columns of documents by name: of their formula or their times, and their table."""
     columns = table_of(data.design) if isinstance(data, StructuredCorpus) else {}
+    if isinstance(data, TimedCorpus):
+        columns = {"time": data.time_labels[data.times]}
     return {**columns, **({} if data.table is None else data.table.columns)}
 
 

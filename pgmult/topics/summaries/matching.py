@@ -134,7 +134,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
 def scope_of(chains: list[AlignedChain]) -> str:
     """Say which chains an interval is over."""
     if len(chains) == 1:
-        return f"within chain {chains[0].chain}"
+        return f"within chain {chains[0].chain + 1}"
     return f"over those of {len(chains)} chains that found the topic"
 
 

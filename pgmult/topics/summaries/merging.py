@@ -43,11 +43,13 @@ def merge(run: Posterior, groups: Mapping[str, Sequence[int]]) -> Posterior:
     Raises
     ------
     ValueError
-        If a number is not that of a topic, occurs twice, or the topics are united already.
+        If a number is not that of a topic, occurs twice, or the topics are united already or drift.
     """
     as_draws(run, "topics", "topic_shares")
     if MERGED in run.attrs:
         raise ValueError("run must be of unmerged topics: name all groups in one call")
+    if "time" in run.dims["topics"]:
+        raise ValueError("run must have topics that are the same at all times")
     size = run["topic_shares"].shape[-1]
     named = {}
     for name, group in as_mapping(groups, "groups").items():

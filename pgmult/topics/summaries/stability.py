@@ -162,7 +162,7 @@ class TopicStability(Answer):
             Column("words", [self.names[k] for k in order], "words"),
         ]
         more = f" ({self.breakdown})" if self.breakdown else ""
-        head = f"{self.headline}{more}; those of chain {self.matches.reference}:"
+        head = f"{self.headline}{more}; those of chain {self.matches.reference + 1}:"
         return Table(head, columns)
 
     def figure(self, names: Sequence[str] | None = None) -> Forest:

@@ -70,7 +70,7 @@ def speeches(rng, *, link, num_topics, num_texts, length):
         ]
         truths.append(Truth("differences", gap, (letter,), float(by_party[1][k] - by_party[0][k])))
         truths += [
-            Truth("documents' shares", documents, (letter, str(d)), float(new_theta[d, k]))
+            Truth("documents' shares", documents, (letter, str(d + 1)), float(new_theta[d, k]))
             for d in range(NUM_NEW)
         ]
     return {"speeches.csv": table, "new.csv": new}, truths

@@ -140,7 +140,7 @@ def test_effects_pool_all_chains_with_topics_matched(rng, corpus):
     _, posterior = two_chains(rng, corpus)
     each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
     check_pooled(effects(posterior, "party", num_simulated=2), each)
-    assert "Intervals: within chain 1." in each[1].caption
+    assert "Intervals: within chain 2." in each[1].caption
 
 
 @pytest.mark.parametrize("mutant", ["one chain", "not matched"])

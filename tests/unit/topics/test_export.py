@@ -42,13 +42,13 @@ class TestTransform:
         sea = int(np.argmax(run["topics"].mean(axis=(0, 1))[:, run.coords["word"] == "ship"]))
         assert found.topics.mean[0, sea] > 0.6 > 0.4 > found.topics.mean[1, sea]
         assert (found.tokens, found.unknown_tokens, found.unknown_words) == (11, 3, 2)
-        assert found.empty == ["2"]
+        assert found.empty == ["3"]
         assert found.new_levels == {"who": ["also new", "new"]}
         width = found.topics.upper - found.topics.lower
         assert width[2, sea] > width[1, sea], "nothing was read, and the member is new"
         words = str(found)
         assert "knows 8 of their 11 words (73%), and does not know 2 different" in words
-        assert "Without a word that it knows: 1 (2)." in words
+        assert "Without a word that it knows: 1 (3)." in words
         assert "New to the run, of who: 2 (also new, new)." in words
 
     def test_new_levels_are_asked_for(self, run):

@@ -54,7 +54,7 @@ def test_shares_and_effects_of_merged_topics_are_sums(run, merged):
         merged.effects("party").draws, both(run.effects("party").draws), rtol=1e-10
     )
     np.testing.assert_allclose(
-        merged.documents([3, 5]).mean, both(run.documents([3, 5]).mean), rtol=1e-12
+        merged.documents([4, 6]).mean, both(run.documents([4, 6]).mean), rtol=1e-12
     )
 
 

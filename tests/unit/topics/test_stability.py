@@ -114,7 +114,7 @@ def test_words_are_averaged_over_the_chains_that_found_the_topic():
     assert "over those of 3 chains" in found.scope
     alone = word_scores(posterior, chain=2)
     np.testing.assert_allclose(alone.mean, mean_topics(posterior, 2))
-    assert alone.scope == "within chain 2"
+    assert alone.scope == "within chain 3"
     assert [topic[0].word for topic in top_words(posterior)] == ["0", "1", "2", "3"]
 
 
@@ -128,7 +128,7 @@ def test_documents_are_averaged_over_the_chains_that_found_the_topic():
         np.testing.assert_allclose(found.mean[:, k], draws.mean(axis=0))
         np.testing.assert_allclose(found.upper[:, k], np.quantile(draws, 0.95, axis=0))
     best = quotes(posterior, num_quotes=1).quotes
-    assert [int(topic[0].document) for topic in best] == found.mean.argmax(axis=0).tolist()
+    assert [int(topic[0].document) for topic in best] == (1 + found.mean.argmax(axis=0)).tolist()
 
 
 def test_a_pair_that_no_two_chains_share_is_of_one_chain():
@@ -157,7 +157,7 @@ def test_chains_without_their_topics_cannot_be_aligned():
     only = Posterior({"theta": posterior["theta"]}, dims={"theta": ("document", "topic")})
     with pytest.raises(ValueError, match="chain must be given, for chains are aligned by"):
         document_topics(only)
-    assert document_topics(only, chain=2).scope == "within chain 2"
+    assert document_topics(only, chain=2).scope == "within chain 3"
 
 
 class TestWarnings:

@@ -173,13 +173,13 @@ class TestDocuments:
         return run_of(CorrelatedTopics(3), psi=psi, theta=StickBreaking().probs(psi))
 
     def test_moments_and_quantiles(self, draws):
-        found = document_topics(draws, [3, 1], chain=1, probability=0.8)
+        found = document_topics(draws, [4, 2], chain=1, probability=0.8)
         theta = draws["theta"][1][:, [3, 1]]
         np.testing.assert_allclose(found.mean, theta.mean(axis=0))
         np.testing.assert_allclose(found.sd, theta.std(axis=0))
         np.testing.assert_allclose(found.lower, np.quantile(theta, 0.1, axis=0))
         np.testing.assert_allclose(found.upper, np.quantile(theta, 0.9, axis=0))
-        assert found.documents == ["3", "1"]
+        assert found.documents == ["4", "2"]
         assert found.probability == 0.8
 
     def test_proportions_follow_the_models_link(self, draws):
@@ -211,10 +211,10 @@ class TestDocuments:
             dims={"theta": ("document", "topic")},
             coords={"document": list("vwxyz")},
         )
-        found = document_topics(posterior, ["y", 0], chain=0)
+        found = document_topics(posterior, ["y", 1], chain=0)
         assert found.documents == ["y", "v"]
         np.testing.assert_allclose(found.mean, draws["theta"][0].mean(axis=0)[[3, 0]])
-        for unknown in ("nobody", 5, -1):
+        for unknown in ("nobody", 6, 0, -1):
             with pytest.raises(ValueError, match=f"documents must be among the 5, got {unknown!r}"):
                 document_topics(posterior, [unknown], chain=0)
 
@@ -224,7 +224,7 @@ class TestDocuments:
         assert [len(topic) for topic in found] == [2, 2, 2]
         for k, topic in enumerate(found):
             best = np.argsort(-every.mean[:, k])[:2]
-            assert [int(document.document) for document in topic] == best.tolist()
+            assert [int(document.document) - 1 for document in topic] == best.tolist()
             for document, d in zip(topic, best, strict=True):
                 assert document[1:4] == (every.mean[d, k], every.lower[d, k], every.upper[d, k])
 
