@@ -28,7 +28,7 @@ def repeated(model, data=None, copies=1, **values):
     return run_of(model, data, **draws)
 
 
-def speeches(mark="", *, texts=True, effect=2.0):
+def speeches(mark="", *, texts=True, effect=2.0, dates=False):
     """Two chains of 24 speeches by six authors of two parties; topic 1 is of party R.
 
     All words, names, texts, columns and labels end with the mark.
@@ -37,7 +37,7 @@ def speeches(mark="", *, texts=True, effect=2.0):
     party, year, author = (f"{name}{mark}" for name in ("party", "year", "author"))
     table = {
         party: [f"{'DR'[d % 2]}{mark}" for d in range(24)],
-        year: np.linspace(1990, 2020, 24).tolist(),
+        year: [f"{1990 + d}-03-01" if dates else 1990 + 30 * d / 23 for d in range(24)],
         author: [f"a{d % 6}{mark}" for d in range(24)],
     }
     corpus = as_corpus(

@@ -103,8 +103,7 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
 # --------------------------------------------------------------------------- topics
 
 _PREVALENCE = "~ party + s(year)"
-_PIECES = 3  # one piece of so many is taken
-_WORDS, _MOST_SHARE = 400, 0.1  # the most frequent words, of those in at most a tenth of the pieces
+_PIECES, _WORDS = 3, 400  # one piece of so many is taken, and the most frequent words
 _LITTLE, _EVERY = 0.1, 25  # of a held-out piece that is seen; sweeps between scores
 _COMPARED = 400  # sweeps of the model without columns
 _APART = 20  # sweeps between draws that are kept of words and of documents
@@ -183,10 +182,9 @@ def _topics(options: Options, say: Say) -> Made:
 
 
 def _frequent(corpus: Corpus, most: int) -> Corpus:
-    """Return the corpus of the most frequent words that are not in most documents."""
+    """Return the corpus of the most frequent words."""
     counts = corpus.to_csr()
-    is_common = (counts > 0).sum(axis=0) > _MOST_SHARE * corpus.num_documents
-    words = np.sort(np.argsort(-np.where(is_common, 0, counts.sum(axis=0)), kind="stable")[:most])
+    words = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[:most])
     assert corpus.vocabulary is not None
     return replace(
         as_corpus(counts[:, words], corpus.vocabulary[words], corpus.names), table=corpus.table

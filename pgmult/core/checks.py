@@ -125,7 +125,8 @@ class PredictiveChecks(Answer):
 
 def _agreement(names: Sequence[str]) -> str:
     """Say in which statistics data and simulations agree: nothing else was looked at."""
-    listed = ", ".join(names[:_MOST_NAMED])
-    more = len(names) - _MOST_NAMED
+    whole = [name for name in names if name.rpartition(", ")[0] not in names]  # not their parts
+    listed = ", ".join(whole[:_MOST_NAMED])
+    more = len(whole) - _MOST_NAMED
     listed += f" and {more} more" if more > 0 else ""
     return f"Data simulated from the model agree with the data in {listed}."

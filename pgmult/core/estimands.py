@@ -340,7 +340,7 @@ class Estimand(Checked, Answer):
         if along is None:
             along = next((c for c, a in columns.items() if are_numbers(self.columns_of(a)[c])), "")
         place, axis = self.axis_of(along)
-        x = _places(self.columns_of(axis)[along])
+        x = places_of(self.columns_of(axis)[along])
         if len(np.unique(x)) < len(x) or len(self.axes) > 2:
             raise ValueError(
                 f"there must be one entry at each {along} for each line, there are several"
@@ -380,7 +380,7 @@ def are_numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
 
 def _points_and_gaps(x: FloatArray, places: Any, shares: Any) -> tuple[Any, Any]:
     """What was observed for each line, and the stretches of x where nothing was."""
-    where, observed = _places(places), np.asarray(shares, dtype=np.float64)
+    where, observed = places_of(places), np.asarray(shares, dtype=np.float64)
     is_observed = ~np.isnan(observed).any(axis=1)
     apart = np.diff(np.unique(np.concatenate([x, where])))
     half = 0.5 * float(np.median(apart)) if len(apart) else 0.5
@@ -393,7 +393,7 @@ def _joined(cells: Sequence[Sequence[str]]) -> list[str]:
     return [", ".join(row) for row in zip(*cells, strict=True)]
 
 
-def _places(values: Any) -> FloatArray:
+def places_of(values: Any) -> FloatArray:
     """Numbers as they are, and dates as years."""
     array = np.asarray(values)
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)

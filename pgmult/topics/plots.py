@@ -75,7 +75,9 @@ def trace(log_likelihood: ArrayLike) -> Lines:
     numbers = np.arange(chains.shape[1], dtype=np.float64)
     lines = [
         Line(
-            f"chain {c + 1}" if len(chains) > 1 else "", c, numbers,
+            f"chain {c + 1}" if len(chains) > 1 else "",
+            c,
+            numbers,
             np.where(np.isfinite(x), x, np.nan),
         )
         for c, x in enumerate(chains)

@@ -12,8 +12,7 @@ call of `pgmult.topics.effects` away.
 
 import math
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -22,7 +21,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
-from pgmult.core.estimands import are_numbers
+from pgmult.core.estimands import are_numbers, places_of
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.markup import Leading, Markup, joined, tag
@@ -62,13 +61,21 @@ from pgmult.topics.summaries.effects import (
 )
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
-from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
+from pgmult.topics.summaries.words import (
+    SCORES,
+    TopWord,
+    WordScores,
+    exclusivity,
+    keywords,
+    npmi,
+    word_scores,
+)
 
 __all__ = ["TopicReport", "report"]
 
 _JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
 _NAMED = 3  # topics in the first sentence
-_MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # whose words say little, and how many of these are named
+_MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # that use words alike, and how many of these are named
 _PAIRS = 5  # that go together most, and as many that avoid each other
 _DRIFT_R_HAT = 1.2  # of a chain's halves, which differ above it
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
@@ -179,7 +186,8 @@ def report(
     topics = _TopicTable.of(run, reference, by, num_words, count, random_seed)
     verdict, sections = [topics.largest], [topics.section()]
     if "keyword_shares" in run:
-        table = keywords(run).table()
+        named = keywords(run)
+        table = with_draws_column(named.table(), independent_draws(named.draws, run.num_chains))
         sections.append(Section("Topics with keywords", table=table))
     if comparison is False:
         verdict.append(
@@ -225,6 +233,7 @@ class _TopicTable:
     names: list[str]
     by: str
     words: list[list[TopWord]]
+    common: list[str]
     frex: list[list[TopWord]]
     shares: FloatArray
     worth: FloatArray
@@ -264,7 +273,9 @@ class _TopicTable:
         judged = [most_probable[k] for k in order]
         return cls(
             int(run.coords["chain"][chain]) + 1, run.num_chains, numbers,
-            [names[k] for k in order], by, words[by], words["frex"], shares[:, order],
+            [names[k] for k in order], by, words[by],
+            _used_alike(probable, shares[0], {word.word for of in most_probable for word in of}),
+            words["frex"], shares[:, order],
             independent_draws(draws, run.num_chains)[order], stability.take(numbers),
             None if reference is None else npmi(judged, reference),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
@@ -295,13 +306,10 @@ class _TopicTable:
 
     @property
     def words_of_most(self) -> list[str]:
-        """Words that most topics have among their most probable ones, in a sentence, if any."""
-        listed = Counter(word.word for words in self.words for word in words)
-        least = max(3, math.ceil(_MOST_TOPICS * len(self.words)))
-        common = [word for word, count in listed.most_common(_NAMED_WORDS) if count >= least]
-        if not common:
+        """Frequent words that most topics use alike, in a sentence, if any."""
+        if not self.common:
             return []
-        text = f"Frequent in most topics, whatever they are about: {', '.join(common)}."
+        text = f"Frequent in most topics, whatever they are about: {', '.join(self.common)}."
         return [f"{text} A list of stop words with them (--stop-words FILE) leaves them out."]
 
     @property
@@ -418,6 +426,16 @@ class _TopicTable:
             ]
             sections.append(Section("Topics beside it: correlation beyond sizes", rows=rows))
         return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
+
+
+def _used_alike(scores: WordScores, shares: FloatArray, candidates: Set[str]) -> list[str]:
+    """The most frequent candidates of which most topics have half to twice the average share."""
+    average = shares @ scores.mean / shares.sum()
+    lift = scores.mean / np.maximum(average, np.finfo(float).tiny)
+    is_alike = ((lift > 0.5) & (lift < 2.0)).mean(axis=0) >= _MOST_TOPICS
+    order = np.argsort(-average, kind="stable")
+    alike = [scores.names[j] for j in order if is_alike[j] and scores.names[j] in candidates]
+    return alike[:_NAMED_WORDS]
 
 
 def _joined_words(words: Iterable[Any]) -> str:
@@ -599,7 +617,7 @@ def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[f
     """The least and the largest value of a column in each group of another one."""
     columns = data.design.columns
     names = [str(column) for column in columns.names]
-    values = columns.values[:, names.index(name)]
+    values = places_of(columns.cells(names.index(name)))
     codes = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
     return [(values[codes == g].min(), values[codes == g].max()) for g in np.unique(codes)]
 
@@ -614,7 +632,7 @@ def _plain_averages(
     """
     columns = data.design.columns
     names = [str(column) for column in columns.names]
-    values = columns.values[:, names.index(name)]
+    values = places_of(columns.cells(names.index(name)))
     groups = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
     weights = None if weight is None else document_weights(data, weight)
     chains = aligned_chains(run, None, source_of(run))

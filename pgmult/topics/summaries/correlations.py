@@ -95,7 +95,7 @@ def topic_correlations(
     *,
     chain: int | None = None,
     num_simulated: int = 2000,
-    max_draws: int = 100,
+    max_draws: int = 400,
     probability: float = 0.9,
     random_seed: int = 0,
 ) -> TopicCorrelations:

@@ -49,6 +49,7 @@ from pgmult.core.tabled import Column, Table, number
 from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative
+from pgmult.formulas.columns import listed
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.sampling.posterior import Posterior
@@ -198,7 +199,7 @@ def _values(data: StructuredCorpus, name: str, asked: Any, few: bool = False) ->
         )  # fmt: skip
     if columns.origin_of(j) is not None:  # dates that are there
         near = np.abs(columns.values[:, j] - numbers_there[:, None]).argmin(axis=1)
-        return list(columns.cells(j, np.unique(columns.values[near, j])).tolist())
+        return listed(columns.cells(j, np.unique(columns.values[near, j])))
     return [int(x) if float(x).is_integer() else float(x) for x in numbers_there]
 
 

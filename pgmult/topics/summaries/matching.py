@@ -11,7 +11,7 @@ Draws of a topic are pooled over the chains that found it.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,20 @@ def mean_topics(run: Posterior, chain: int = 0, *, max_draws: int | None = None)
 
 
 def match_topics(run: Posterior) -> LabelMatches:
-    """Match the topics of every chain of a run, or of ``topics`` alone, to the best one's."""
+    """Match the topics of every chain of a run, or of ``topics`` alone, to the best one's.
+
+    A topic with keywords has its number in every chain, and is matched to none but itself.
+    """
     as_draws(run, "topics")
-    means, worst = _chain_means(run), "group_topics" in run
-    return match_rows(means, best_chain(run), worst=worst)
+    means, best, worst = _chain_means(run), best_chain(run), "group_topics" in run
+    starts = list(range(min(len(run.coords.get("keyword_topic", ())) + 1, means.shape[1])))
+    ends = [*starts[1:], means.shape[1]]
+    parts = [
+        match_rows(means[:, start:end], best, worst=worst)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    order = np.concatenate([of.order + start for of, start in zip(parts, starts, strict=True)], 1)
+    return replace(parts[0], order=order, distance=np.concatenate([x.distance for x in parts], 1))
 
 
 def _chain_means(run: Posterior) -> FloatArray:

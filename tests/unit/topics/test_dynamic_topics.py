@@ -222,8 +222,8 @@ def test_a_run_with_empty_times_answers():
     rng = np.random.default_rng(0)
     data = as_timed_corpus(rng.poisson(0.7, (30, 12)), 2000 + 2 * (np.arange(30) // 10))
     run = sample(
-        DynamicTopics(3), data, keep=("topics", "theta", "topic_shares", "prevalence"), draws=12, tune=5,
-        chains=2, random_seed=0, progressbar=False,
+        DynamicTopics(3), data, keep=("topics", "theta", "topic_shares", "prevalence"),
+        draws=12, tune=5, chains=2, random_seed=0, progressbar=False,
     )  # fmt: skip
     by_time = run.shares("time")
     assert by_time.labels["time"] == [2000, 2002, 2004], "of times with documents"

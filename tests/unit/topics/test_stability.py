@@ -17,6 +17,7 @@ from pgmult.topics import (
 )
 from pgmult.topics.summaries import mean_topics
 from pgmult.topics.summaries.documents import quotes
+from pgmult.topics.summaries.matching import match_topics
 from pgmult.topics.summaries.words import word_scores
 
 WORDS = 12
@@ -197,3 +198,20 @@ class TestWarnings:
         text = self.long(lambda: np.linspace(0, 1, 1600).reshape(2, 800)).convergence_problems()
         assert "each within its chains" in text
         assert "its halves differ: tune longer" in text
+
+
+def test_topics_with_keywords_are_matched_to_themselves():
+    """By words alone the topic "tax" of the second chain would go with one that has no name."""
+    first = np.array([[0.5, 0.5, 0.0, 0.0], [0.1, 0.1, 0.8, 0.0], [0.0, 0.1, 0.1, 0.8]])
+    second = first[[1, 0, 2]]
+    draws = {"topics": np.stack([first, second])[:, None]}
+    free = match_topics(Posterior(draws))
+    assert free.order[1].tolist() == [1, 0, 2]
+    assert free.by_all.all()
+    named = Posterior(
+        draws, dims={"topics": ("topic", "word")}, coords={"keyword_topic": ["tax", "war"]}
+    )
+    found = match_topics(named)
+    assert found.order[1].tolist() == [0, 1, 2]
+    assert found.by_all.tolist() == [False, False, True]
+    np.testing.assert_allclose(found.distance[1], [0.8, 0.8, 0.0])

@@ -19,7 +19,7 @@ from pgmult.topics import (
 from pgmult.topics import (
     report as topic_report,
 )
-from pgmult.topics.reports import _inside
+from pgmult.topics.reports import _inside, _observed
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,14 @@ def test_stability_as_a_figure():
     ]
     np.testing.assert_allclose(points, np.sort(found.mean_distance))
     assert found.figure().legend == {0: "found again: 90 % or more (3)"}
+
+
+def test_curves_along_dates_end_where_groups_have_documents():
+    run = speeches(dates=True)
+    page = topic_report(run, title="t").html()
+    assert page.count('class="drawing"') == 3 + 1, "curves, and the trace"
+    ends = _observed(run.data, "year", "party")
+    np.testing.assert_allclose(ends, [(1990.16, 2012.16), (1991.16, 2013.16)], atol=0.02)
 
 
 def test_a_curve_ends_where_its_group_has_documents():
