@@ -35,7 +35,7 @@ DEMOS = (
         "For other texts, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        "StructuralTopics", draws=8000, tune=500, add=_add_topics,
+        "StructuralTopics", draws=7000, tune=500, add=_add_topics,
     ),
     Demo(
         "fields", "Six names of newborn girls over years and states",

@@ -160,7 +160,8 @@ def _topics(options: Options, say: Say) -> Made:
         verdict = sorted(made.verdict[1:], key=lambda sentence: not sentence.startswith(first))
         return replace(made, verdict=[made.verdict[0], *verdict])
 
-    thinned = {"topics": _APART, "theta": _APART}
+    kept = [name for name in (*model.default_keep, "theta") if name != "mu"]  # no correlations
+    large = ("topics", "theta") if options.draws >= _APART else ()
     return Made(
         model, training, "What presidents speak of, by party and year",
         {
@@ -172,9 +173,7 @@ def _topics(options: Options, say: Say) -> Made:
         {
             "callback": score,
             "starts": "shared",
-            "keep": {**dict.fromkeys(model.default_keep, 1), **thinned}
-            if options.draws >= _APART
-            else (*model.default_keep, "theta"),
+            "keep": {name: _APART if name in large else 1 for name in kept},
         },
         {"reference": training, "num_documents": 2, "random_seed": options.seed}, report,
         has_previews=True,

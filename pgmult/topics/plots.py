@@ -73,14 +73,10 @@ def trace(log_likelihood: ArrayLike) -> Lines:
     if chains.ndim != 2:
         raise ValueError(f"log_likelihood must be (chain, draw), got shape {chains.shape}")
     numbers = np.arange(chains.shape[1], dtype=np.float64)
+    finite = np.where(np.isfinite(chains), chains, np.nan)
     lines = [
-        Line(
-            f"chain {c + 1}" if len(chains) > 1 else "",
-            c,
-            numbers,
-            np.where(np.isfinite(x), x, np.nan),
-        )
-        for c, x in enumerate(chains)
+        Line(f"chain {c}" if len(chains) > 1 else "", c - 1, numbers, values)
+        for c, values in enumerate(finite, 1)
     ]
     return Lines(
         lines, "log likelihood of the draws", "draw", y_label="log likelihood", from_zero=False

@@ -12,7 +12,7 @@ call of `pgmult.topics.effects` away.
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -61,21 +61,12 @@ from pgmult.topics.summaries.effects import (
 )
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
-from pgmult.topics.summaries.words import (
-    SCORES,
-    TopWord,
-    WordScores,
-    exclusivity,
-    keywords,
-    npmi,
-    word_scores,
-)
+from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
 
 __all__ = ["TopicReport", "report"]
 
 _JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
 _NAMED = 3  # topics in the first sentence
-_MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # that use words alike, and how many of these are named
 _PAIRS = 5  # that go together most, and as many that avoid each other
 _DRIFT_R_HAT = 1.2  # of a chain's halves, which differ above it
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
@@ -274,7 +265,7 @@ class _TopicTable:
         return cls(
             int(run.coords["chain"][chain]) + 1, run.num_chains, numbers,
             [names[k] for k in order], by, words[by],
-            _used_alike(probable, shares[0], {word.word for of in most_probable for word in of}),
+            probable.used_alike(shares[0], {word.word for of in most_probable for word in of}),
             words["frex"], shares[:, order],
             independent_draws(draws, run.num_chains)[order], stability.take(numbers),
             None if reference is None else npmi(judged, reference),
@@ -373,11 +364,12 @@ class _TopicTable:
         words = [Column("words", list(map(_joined_words, self.words)), f"words by {self.by}")]
         if self.by != "frex":
             words.append(Column("frex", list(map(_joined_words, self.frex)), "words by FREX"))
-        first = 1 if self.shares is None else 3  # on a narrow screen the rest is scrolled to
-        columns = [*columns[:first], *words, *columns[first:]]
-        best = f"; words and numbers are those of chain {self.chain}, the best of"
+        columns = [*columns[:3], *words, *columns[3:]]  # on a narrow screen the others scroll
         if self.num_chains > 1:
-            legend[0] = f"{legend[0]}, over the chains that found it{best} {self.num_chains}"
+            legend[0] += (
+                ", over the chains that found it; words and numbers are those of chain"
+                f" {self.chain}, the best of {self.num_chains}"
+            )
         return Section(
             "Topics, the largest first",
             f"{'; '.join(legend)}.", table=replace(narrow, parts=columns), key="topics-told",
@@ -426,16 +418,6 @@ class _TopicTable:
             ]
             sections.append(Section("Topics beside it: correlation beyond sizes", rows=rows))
         return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
-
-
-def _used_alike(scores: WordScores, shares: FloatArray, candidates: Set[str]) -> list[str]:
-    """The most frequent candidates of which most topics have half to twice the average share."""
-    average = shares @ scores.mean / shares.sum()
-    lift = scores.mean / np.maximum(average, np.finfo(float).tiny)
-    is_alike = ((lift > 0.5) & (lift < 2.0)).mean(axis=0) >= _MOST_TOPICS
-    order = np.argsort(-average, kind="stable")
-    alike = [scores.names[j] for j in order if is_alike[j] and scores.names[j] in candidates]
-    return alike[:_NAMED_WORDS]
 
 
 def _joined_words(words: Iterable[Any]) -> str:
@@ -613,12 +595,19 @@ def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) ->
     return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
-def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[float, float]]:
-    """The least and the largest value of a column in each group of another one."""
+def _places_and_groups(
+    data: StructuredCorpus, name: str, by: str | None
+) -> tuple[FloatArray, FloatArray]:
+    """Values of a column, dates in years, and the groups of another one."""
     columns = data.design.columns
     names = [str(column) for column in columns.names]
     values = places_of(columns.cells(names.index(name)))
-    codes = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+    return values, np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+
+
+def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[float, float]]:
+    """The least and the largest value of a column in each group of another one."""
+    values, codes = _places_and_groups(data, name, by)
     return [(values[codes == g].min(), values[codes == g].max()) for g in np.unique(codes)]
 
 
@@ -630,10 +619,7 @@ def _plain_averages(
     Of a group: the mean value of the column in each part of its range, and draws of the shares
     there, ``(num_draws, part, topic)``.
     """
-    columns = data.design.columns
-    names = [str(column) for column in columns.names]
-    values = places_of(columns.cells(names.index(name)))
-    groups = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+    values, groups = _places_and_groups(data, name, by)
     weights = None if weight is None else document_weights(data, weight)
     chains = aligned_chains(run, None, source_of(run))
     cells = np.column_stack([groups, in_bins(values)])

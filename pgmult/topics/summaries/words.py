@@ -29,7 +29,7 @@ Coherence in the corpus that a model was trained on is biased upwards: use anoth
 [0.415, -1.0]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,6 +44,8 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.draws import as_draws, most_probable, names_along, over_versions
 from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
+
+_MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # that use words alike, and how many of these are named
 
 
 def keywords(run: Posterior, *, probability: float = 0.9) -> Estimand:
@@ -168,6 +170,18 @@ class WordScores:
             best = np.argsort(-mean, kind="stable")[:num_words]
             result.append([TopWord(self.names[j], float(mean[j]), float(sd[j])) for j in best])
         return result
+
+    def used_alike(self, shares: FloatArray, candidates: Set[str]) -> list[str]:
+        """The most frequent candidates that most topics use half to twice as often as the average.
+
+        Scores are probabilities, and `shares` those of the topics, ``(num_topics,)``.
+        """
+        average = shares @ self.mean / shares.sum()
+        lift = self.mean / np.maximum(average, np.finfo(float).tiny)
+        is_alike = ((lift > 0.5) & (lift < 2.0)).mean(axis=0) >= _MOST_TOPICS
+        order = np.argsort(-average, kind="stable")
+        alike = [self.names[j] for j in order if is_alike[j] and self.names[j] in candidates]
+        return alike[:_NAMED_WORDS]
 
 
 class TopWord(NamedTuple):

@@ -16,7 +16,7 @@ from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
 from pgmult.topics.draws import independent_draws, telling
-from pgmult.topics.reports import _largest_difference, _used_alike
+from pgmult.topics.reports import _largest_difference
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi
 from pgmult.topics.summaries.words import WordScores, word_scores
@@ -371,5 +371,5 @@ def test_words_that_topics_use_alike_are_named_and_words_of_one_topic_are_not():
     mean = np.array([[0.30, 0.25, 0.40, 0.03, 0.02], [0.34, 0.21, 0.02, 0.40, 0.03]])
     scores = WordScores(mean, np.zeros_like(mean), ["unto", "thou", "tax", "war", "rare"], "")
     shares, words = np.array([0.5, 0.5]), {"unto", "thou", "tax", "war"}
-    assert _used_alike(scores, shares, words) == ["unto", "thou"]
-    assert _used_alike(scores, shares, words - {"thou"}) == ["unto"]
+    assert scores.used_alike(shares, words) == ["unto", "thou"]
+    assert scores.used_alike(shares, words - {"thou"}) == ["unto"]
