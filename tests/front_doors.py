@@ -495,7 +495,7 @@ ARGUMENTS = {
     "topics.TopicCorrelations.take": lambda: dict(topics=np.array([2, 1])),
     "topics.compare": lambda: dict(run=topic_draws(), other=topic_draws()),
     "topics.mean_topics": lambda: dict(run=topic_draws()),
-    "topics.document_topics": lambda: dict(run=topic_draws(), documents=[0, 1]),
+    "topics.document_topics": lambda: dict(run=topic_draws(), documents=[1, 2]),
     "topics.topic_correlations": lambda: dict(run=topic_draws(), num_simulated=5, random_seed=1),
     "topics.top_words": lambda: dict(run=topic_draws(), num_words=3),
     "topics.topic_labels": lambda: dict(words=topics.top_words(topic_draws())),
