@@ -1198,8 +1198,9 @@ def _may_be_words(c: ColumnGuess) -> bool:
     """Whether it may count how often a word stands in each document."""
     named = c.can_be_named and not c.is_row_number
     whole = named and c.kind == "whole numbers" and not c.missing and min(c.counts) >= 0
-    years = whole and min(c.counts) >= 1500
-    return whole and not (years or c.is_identifier or c.is_called("measure", "trials"))
+    if not whole or 2 * c.counts[0] > len(c.cells):  # rare, whatever it is called
+        return whole
+    return not (min(c.counts) >= 1500 or c.is_identifier or c.is_called("measure", "trials"))
 
 
 def _neighbours(

@@ -332,8 +332,10 @@ def test_rows_that_are_words_of_documents_are_topics(tmp_path, monkeypatch, with
 def test_a_column_for_each_word_is_topics(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     times = np.random.default_rng(0).poisson(0.4, size=(20, 40))
+    times[8:, [9, 18, 27]] = 0  # rare words, whatever they are called
     columns = {"doc_id": [f"text{i}" for i in range(20)],
-               **{f"word{chr(97 + j // 20)}{chr(97 + j % 20)}": x.tolist()
+               **{{9: "size", 18: "income", 27: "age"}[j] if j in (9, 18, 27)
+                  else f"word{chr(97 + j // 20)}{chr(97 + j % 20)}": x.tolist()
                   for j, x in enumerate(times.T)}}  # fmt: skip
     with open("t.csv", "w", newline="") as file:
         csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
