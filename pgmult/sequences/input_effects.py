@@ -201,7 +201,8 @@ def long_run(transition: FloatArray) -> FloatArray:
     """The shares p = p P of states, ``(..., num_states)``."""
     size = transition.shape[-1]
     system = np.eye(size) - np.swapaxes(transition, -1, -2) + 1.0  # p P = p and sum p = 1, added
-    return np.asarray(np.linalg.solve(system, np.ones((*transition.shape[:-1], 1)))[..., 0])
+    shares = np.linalg.solve(system, np.ones((*transition.shape[:-1], 1)))[..., 0]
+    return np.asarray(np.maximum(shares, 0.0))
 
 
 # --------------------------------------------------------------------------- of a report
@@ -210,14 +211,21 @@ def long_run(transition: FloatArray) -> FloatArray:
 def input_sections(
     run: Posterior, probability: float, max_draws: int
 ) -> tuple[list[str], list[Section]]:
-    """What each column does, first in a sentence; of hidden chains how much individuals differ."""
+    """What each column does, first in a sentence; of hidden chains how much individuals differ.
+
+    Nothing is said of long-run shares where nobody leaves a state.
+    """
     data: Sequences = run.data
     assert data.design is not None
     table = table_of(data.design)
     groups = grouping_columns(data.design)
     draws, sentences, sections = max(20, max_draws // 4), [], []
     is_mixed = isinstance(run.model, MixedHMM)
-    for column in table:
+    allowed = run.model.allowed if is_mixed else None
+    is_left = allowed is None or bool(
+        (allowed & ~np.eye(len(allowed), dtype=bool)).any(axis=1).all()
+    )
+    for column in table if is_left else ():
         cells = np.asarray(table[column])
         is_number = cells.dtype.kind in "fM" and len(np.unique(cells)) > 2
         values = np.unique(quantiles(cells, _CURVE) if is_number else cells)

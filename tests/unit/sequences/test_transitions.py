@@ -333,13 +333,15 @@ class TestInputsAndTransitionsThatAreRuledOut:
         model = MixedMarkovChain(3, allowed=self.ALLOWED)
         run = pgmult.sample(
             model, data, draws=150, tune=50, chains=2, random_seed=0, progressbar=False,
-            keep=["initial", "transition", "emission", "weights", "hyperparameters"],
         )  # fmt: skip
         moves = run.transitions()
         assert (moves.draws[:, ~self.ALLOWED] == 0.0).all()
         exact = [[0.6, 0.4, 0.0], [0.3, 0.4, 0.3], [0, 0, 1]]
         np.testing.assert_allclose(moves.mean, exact, atol=0.15)
         assert moves.reach().mean[2, 0] == 0.0
+        said = str(run.report(comparison=False))
+        assert "Transitions by x" in said
+        assert "In the long run" not in said, "all are in c then"
 
     def test_data_that_contradict_are_refused(self, data):
         allowed = self.ALLOWED.copy()
