@@ -503,7 +503,8 @@ class Guesses:
         import numpy as np
 
         numbers = [c for c in self.columns if c.kind == "whole numbers" and c is not outcome]
-        for pair in combinations(numbers[: 2 * MOST_TERMS], 2) if outcome.is_category else ():
+        can_say = outcome.is_category and len(outcome.counts) <= 3  # less, equal or more
+        for pair in combinations(numbers[: 2 * MOST_TERMS], 2) if can_say else ():
             larger = np.sign(pair[0].numbers - pair[1].numbers)
             says = ColumnGuess("", "numbers", [None if x != x else x for x in larger.tolist()])
             if len(says.counts) >= len(outcome.counts) and outcome.follows_from(says):
