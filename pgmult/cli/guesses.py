@@ -410,25 +410,37 @@ class Guesses:
 
     def _shares_in_rows(self) -> tuple[ColumnGuess, ColumnGuess] | None:
         """A column of shares that add up to 1 or 100 over the labels of another, and that one."""
+        import numpy as np
+
         for c in self.columns:
             if not c.is_number or c is self.count or c.is_yes_or_no or c.missing:
                 continue
             least, most = min(c.counts), max(c.counts)
             whole = 1.0 if most <= 1 else 100.0
-            groups = sum(c.cells) / whole  # of labels, if these are shares
+            groups = c.numbers.sum() / whole  # of labels, if these are shares
             if least < 0 or most > 100 or not FEW <= groups <= self.num_rows / 2:
                 continue
             for category in self.categories:
                 if len(category.counts) * groups < 0.9 * self.num_rows:
                     continue  # some group would have a label twice
-                others = [x.cells for x in self.columns if x not in (c, category, self.count)]
-                sums = Counter[Any]()
-                for share, *key in zip(c.cells, *others, strict=True):
-                    sums[tuple(key)] += share
-                near = [abs(total - whole) < 0.01 * whole for total in sums.values()]
-                if 2 * len(sums) <= self.num_rows and sum(near) >= 0.9 * len(sums):
+                others = {*self.columns} - {c, category, self.count}
+                same = sum((self._hashes[x] for x in others), start=np.zeros(1, np.uint64))
+                alike = np.unique(np.broadcast_to(same, c.codes.shape), return_inverse=True)[1]
+                sums = np.bincount(alike, c.numbers)
+                near = np.mean(np.abs(sums - whole) < 0.01 * whole)
+                if 2 * len(sums) <= self.num_rows and near >= 0.9:
                     return c, category
         return None
+
+    @cached_property
+    def _hashes(self) -> dict[ColumnGuess, Any]:
+        """A number for each cell of each column; sums of rows with other cells differ."""
+        import numpy as np
+
+        draw = np.random.default_rng(0).integers
+        return {
+            c: draw(2**62, size=1 + len(c.counts), dtype=np.uint64)[c.codes] for c in self.columns
+        }
 
     def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
