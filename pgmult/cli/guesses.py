@@ -1363,7 +1363,7 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
 def _tastes(
     choices: int, people: Sequence[ColumnGuess], tastes: int, labels: int
 ) -> tuple[str, str, bool]:
-    """Whose tastes differ, a sentence where those of people do not, and whether constants do.
+    """Say whose tastes differ, that those of people do not, and whether constants do.
 
     A covariance of as many tastes as a person has choices costs more than it explains.
     """

@@ -139,7 +139,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         return np.where(is_open[:, :-1] & (later > 0), free, forced).ravel(), none
 
     def free_sticks(self, num_symbols: int) -> BoolArray:
-        """Which sticks are neither ruled out nor certain, ``(num_sticks,)``."""
+        """Mask of the sticks that are neither ruled out nor certain, ``(num_sticks,)``."""
         return np.abs(self.shifts(num_symbols)[0]) < _CERTAIN
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:

@@ -419,8 +419,8 @@ def effects(
         Values at which to hold other columns; for `variable` and `by`, a list of the values to
         take.
     by : str, optional
-        Another column: `variable`'s settings for each of its labels, or for the 10, 50 and 90 %
-        quantiles of a number.
+        Column that splits the answer: by its labels, or by the 10, 50 and 90 % quantiles of a
+        number.
     scope : {"population", "documents"}
         Whether authors (and other groups of random terms) that are not set are new ones, or those
         of the documents; the same where the formula has no such term.
