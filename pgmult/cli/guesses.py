@@ -25,6 +25,7 @@ from pgmult.cli.kinds import (
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Section
+    from pgmult.core.typing import IntArray
 
 _WORDS, _WORDS_EACH = 50, 10  # different words, and rows of a document on average
 _MOST_CODES = 6  # labels that are whole numbers
@@ -176,15 +177,13 @@ class Guesses:
         others = [c for c in self.columns if c not in labels]
         if len(others) != 1 or len(labels) < 2 or not self._may_be_counts(others[0]):
             return None
-
-        def different(*columns: ColumnGuess) -> int:
-            return len(set(zip(*(c.cells for c in columns), strict=True)))
-
+        if self._different(*labels) < self.num_rows:
+            return None
         crossed = (
-            c.is_category and 1.5 * different(*(x for x in labels if x is not c)) <= self.num_rows
-            for c in labels
+            1.5 * self._different(*(x for x in labels if x is not c)) <= self.num_rows
+            for c in labels if c.is_category
         )  # fmt: skip
-        return others[0] if different(*labels) == self.num_rows and any(crossed) else None
+        return others[0] if any(crossed) else None
 
     def _repeated(self) -> ColumnGuess | None:
         """The column of people who have several rows, if there is one."""
@@ -424,23 +423,34 @@ class Guesses:
                 if len(category.counts) * groups < 0.9 * self.num_rows:
                     continue  # some group would have a label twice
                 others = {*self.columns} - {c, category, self.count}
-                same = sum((self._hashes[x] for x in others), start=np.zeros(1, np.uint64))
-                alike = np.unique(np.broadcast_to(same, c.codes.shape), return_inverse=True)[1]
+                alike = np.unique(self._keys(*others), return_inverse=True)[1]
                 sums = np.bincount(alike, c.numbers)
                 near = np.mean(np.abs(sums - whole) < 0.01 * whole)
                 if 2 * len(sums) <= self.num_rows and near >= 0.9:
                     return c, category
         return None
 
+    def _different(self, *columns: ColumnGuess) -> int:
+        """Number of rows that differ in some columns."""
+        import numpy as np
+
+        return len(np.unique(self._keys(*columns)))
+
+    def _keys(self, *columns: ColumnGuess | None) -> "IntArray":
+        """A number for each row, ``(num_rows,)``, the same for rows with the same cells."""
+        import numpy as np
+
+        hashes = (self._hashes[c] for c in columns if c is not None)
+        return sum(hashes, np.zeros(self.num_rows, np.int64))
+
     @cached_property
-    def _hashes(self) -> dict[ColumnGuess, Any]:
+    def _hashes(self) -> "dict[ColumnGuess, IntArray]":
         """A number for each cell of each column; sums of rows with other cells differ."""
         import numpy as np
 
         draw = np.random.default_rng(0).integers
-        return {
-            c: draw(2**62, size=1 + len(c.counts), dtype=np.uint64)[c.codes] for c in self.columns
-        }
+        values = {c: draw(2**50, size=1 + len(c.counts)) for c in self.every_column}
+        return {c: numbers[c.codes] for c, numbers in values.items()}
 
     def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
@@ -604,7 +614,7 @@ class Guesses:
                 )
             )  # fmt: skip
             for document in documents:
-                pairs = len(set(zip(document.cells, word.cells, strict=True)))
+                pairs = self._different(document, word)
                 counts = [
                     c for c in (self.count, *self.columns)
                     if c is not None and c.kind == "whole numbers" and c not in (word, document)
@@ -852,14 +862,10 @@ class Guesses:
         for column in self.columns:
             can_be = column in self.identifiers or column.kind == "labels"
             can_be = can_be or (column.kind == "whole numbers" and column.is_in_blocks)
-            if (
-                can_be
-                and column not in (time, symbol)
-                and column.counts.total() >= 3 * len(column.counts)
-            ):
-                pairs = set(zip(column.cells, time.cells, strict=True))
-                triples = set(zip(column.cells, time.cells, symbol.cells, strict=True))
-                if len(pairs) == len(triples) and len(pairs) >= 0.95 * len(time.cells):
+            several = column.counts.total() >= 3 * len(column.counts)
+            if can_be and several and column not in (time, symbol):
+                pairs = self._different(column, time)
+                if pairs >= 0.95 * self.num_rows and pairs == self._different(column, time, symbol):
                     return column
         return None
 
@@ -883,8 +889,7 @@ class Guesses:
             others = [c for c in others if not self._is_of_a_group(c)]
         if not others:
             return None
-        inputs = set(zip(*(column.cells for column in where), strict=True))
-        if self.count is None and len(where[0].cells) < 4 * len(inputs):
+        if self.count is None and self.num_rows < 4 * self._different(*where):
             return None  # about one label at each place and time
         category = self._likeliest(others)
         options += naming(category=category, count=self.count)
