@@ -200,6 +200,11 @@ class _Reader:
     depth: int = field(default=0)
 
     def refuse(self, why: str) -> NoReturn:
+        place = max(self.place, 1)
+        (before, first), (kind, second) = [*self.tokens, ("", "")][place - 1 : place + 1]
+        if before in ("name", "number") and kind == "name":
+            blank = "" if f"{first}{second}" in self.formula else " "
+            why += f" (write a column of that name in backticks: `{first}{blank}{second}`)"
         raise ValueError(f"formula {self.formula!r}: {why}")
 
     def sign(self) -> str:

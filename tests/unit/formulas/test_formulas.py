@@ -150,6 +150,16 @@ def test_what_a_run_stores_is_read_and_not_evaluated(tmp_path):
     assert not marker.exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("y ~ region name", "region name"), ("y ~ C(my age)", "my age"), ("y ~ 2nd", "2nd")],
+)
+def test_names_that_need_backticks_are_shown_in_them(text, name):
+    with pytest.raises(ValueError, match=f"in backticks: `{name}`"):
+        parse(text)
+    assert name in parse(text.replace(name, f"`{name}`")).columns
+
+
 def test_trees_are_shown_as_formulas_that_read_the_same():
     for text in (
         "I(-x ** 2)",
