@@ -5,6 +5,7 @@ their names, and says so (`pgmult.cli.guesses`).
 """
 
 import argparse
+import gc
 import re
 from collections.abc import Sequence
 from itertools import islice
@@ -49,7 +50,11 @@ def _look(options: argparse.Namespace) -> int:
 
     path: Path = options.file
     if is_table(path):
-        print_report(options, _of_table(path, options))
+        gc.disable()  # millions of cells, which are no garbage, would be looked at again and again
+        try:
+            print_report(options, _of_table(path, options))
+        finally:
+            gc.enable()
         return 0
     from pgmult.datasets.readers import recognise  # which takes half a second
 
