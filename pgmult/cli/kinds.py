@@ -362,7 +362,8 @@ def columns_of(table: Any) -> list[ColumnGuess]:
         if column.dtype.kind in "fM" and (empty := missing_in(column)).any():
             cells = [None if gap else x for x, gap in zip(cells, empty.tolist(), strict=True)]
         counts = Counter(cells)
-        if gaps := {x for x in counts if is_missing(x)}:
+        is_number = column.dtype.kind in "iuf"
+        if gaps := {None} & counts.keys() if is_number else {x for x in counts if is_missing(x)}:
             cells = cells if gaps == {None} else [None if x in gaps else x for x in cells]
             counts = Counter({x: times for x, times in counts.items() if x not in gaps})
         guess = ColumnGuess(name, kind_of(counts, dates), cells, table.cells[name].title)
@@ -379,8 +380,8 @@ def kind_of(values: Iterable[Any], dates: bool) -> str:
     counts = Counter(values)
     if not counts or dates:
         return "dates" if counts else "nothing"
-    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in counts):
-        return "whole numbers" if all(float(x).is_integer() for x in counts) else "numbers"
+    if all(issubclass(t, int | float) and t is not bool for t in {*map(type, counts)}):
+        return "whole numbers" if all(map(float.is_integer, map(float, counts))) else "numbers"
     total = counts.total()
     words = sum(len(str(x).split()) * times for x, times in counts.items())
     if words >= _TEXT_WORDS * total:
