@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="pgmult", description="Bayesian inference for dependent multinomial data.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="start with:\n"
-        "  pgmult demo                    a topic model of real texts, in about a minute\n"
+        "  pgmult demo                    a topic model of real texts, in a minute or two\n"
         "  pgmult survey.csv              the columns of a table, and the commands that fit it\n"
         "  pgmult topics fit --help       the options of an action of a command",
     )  # fmt: skip
