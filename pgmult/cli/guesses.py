@@ -579,16 +579,18 @@ class Guesses:
             return None
         longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
         number = _number_of_topics(longest.counts.total())
-        what = [*naming(column=longest), ("--topics", [number])]
-        commands = [self._fit("topics", [], what)]
         terms = dict([*self._terms(longest).items()][:MOST_TERMS])
+        why = f"What the texts of '{shortened(longest.name)}' are about"
+        return self._of_topics(why, [*naming(column=longest), ("--topics", [number])], terms)
+
+    def _of_topics(self, why: str, what: list[Option], terms: dict[str, ColumnGuess]) -> Guess:
+        """The command that fits topics, and a second one where columns may act on them."""
+        commands = [self._fit("topics", [], what)]
         if terms:
-            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
-            commands.append(self._fit("topics", terms.values(), what))
-        more = "; the second command says how topics depend on other columns" if terms else ""
-        return Guess(
-            "Topics", f"What the texts of '{shortened(longest.name)}' are about{more}.", commands
-        )
+            prevalence: Option = ("--prevalence", [f"~ {' + '.join(terms)}"])
+            commands.append(self._fit("topics", terms.values(), [*what, prevalence]))
+            why += "; the second command says how topics depend on other columns"
+        return Guess("Topics", f"{why}.", commands)
 
     def _words(self) -> Guess | None:
         """Rows that are words of documents, each with its count or a row for each time it occurs.
@@ -644,22 +646,18 @@ class Guesses:
         asked = not documents and any(c.is_outcome == 2 for c in self.columns if c not in words)
         if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked:
             return None
-        first, last = words[0].name, words[-1].name
-        wide = f"{first}:{last}" if ":" not in first + last else ",".join(c.name for c in words)
-        what: list[Option] = [("--wide", [wide])]
-        what += [("--names", [c.name]) for c in [*documents, *names][:1]]
+        what = [
+            ("--wide", [_range_of(words)]),
+            *naming(names=next(iter([*documents, *names]), None)),
+        ]
         what += [("--topics", [_number_of_topics(self.num_rows)])]
-        commands = [self._fit("topics", [], what)]
         terms = {
             term: c for term, c in self._terms(*words).items() if c not in names and not c.missing
         }
         why = f"Which topics the {self.num_rows:,} rows have, with a column for each of"
-        why += f" {len(words)} words, from '{shortened(first)}' to '{shortened(last)}'"
-        if terms := dict([*terms.items()][:MOST_TERMS]):
-            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
-            commands.append(self._fit("topics", [], what))
-            why += "; the second command says how topics depend on other columns"
-        return Guess("Topics", f"{why}.", commands)
+        why += f" {len(words)} words, from '{shortened(words[0].name)}' to"
+        why += f" '{shortened(words[-1].name)}'"
+        return self._of_topics(why, what, dict([*terms.items()][:MOST_TERMS]))
 
     def _of_words(
         self, word: ColumnGuess, document: ColumnGuess, counts: Sequence[ColumnGuess]
@@ -667,7 +665,6 @@ class Guesses:
         number = _number_of_topics(len(document.counts))
         what = naming(names=document, column=word, count=counts[0] if counts else None)
         what += [("--topics", [number])]
-        commands = [self._fit("topics", [], what)]
         terms = {
             term: c for term, c in self._terms(word, *counts).items()
             if c is not document and not c.missing and c.follows_from(document)
@@ -676,11 +673,7 @@ class Guesses:
         terms = dict([*terms.items()][: max(1, min(MOST_TERMS, len(document.counts) // 10))])
         why = f"Which topics the {len(document.counts):,} documents of '{shortened(document.name)}'"
         why += f" have, a row for each of their words, '{shortened(word.name)}'"
-        if terms:
-            formula = f"~ {' + '.join(terms)}"
-            commands.append(self._fit("topics", [], [*what, ("--prevalence", [formula])]))
-            why += "; the second command says how topics depend on other columns"
-        return Guess("Topics", f"{why}.", commands)
+        return self._of_topics(why, what, terms)
 
     def lacking(self) -> list[str]:
         """Sentences on columns that a job needs and that are not there."""
@@ -690,10 +683,6 @@ class Guesses:
                 f"{listed(shares)} are shares of 1 or of 100, and no column says of how many"
                 " observations: add it as a column n, and pgmult FILE prints the command."
             )
-        parts = [
-            next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
-            for word in ("year", "month", "day", "hour", "minute")
-        ]
         if self.shared is not None:
             share, category = self.shared
             sentences.append(
@@ -711,6 +700,10 @@ class Guesses:
                 f"Rows look like categories, and {listed(self.turned)} look like samples: exchange"
                 " rows and columns, so that a row is a sample, and pgmult FILE prints the command."
             )
+        parts = [
+            next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
+            for word in ("year", "month", "day", "hour", "minute")
+        ]
         if None not in parts[:3] and not any(c.kind == "dates" for c in self.columns):
             sentences.append(
                 f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
@@ -832,13 +825,12 @@ class Guesses:
         ]
         repeats = any(a == b for row in rows for a, b in pairwise(row))
         first, last = longest[0].name, longest[-1].name
-        wide = ",".join(c.name for c in longest) if ":" in first + last else f"{first}:{last}"
         whose = [
             c for c in self.every_column
             if c not in longest and len(c.counts) == self.num_rows and c.can_be_named
             and (c.is_called("person", "name") or c.name.lower().startswith("id"))
         ]  # fmt: skip
-        options = [("--wide", [wide]), *naming(sequence=whose[0] if whose else None)]
+        options = [("--wide", [_range_of(longest)]), *naming(sequence=whose[0] if whose else None)]
         why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
         why += f"{' how long states last, and' if repeats else ''} which state follows."
         commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
@@ -965,7 +957,7 @@ class Guesses:
         people = [who] if who else [
             column for column in self.columns
             if column.is_called("person") and 2 * len(column.counts) <= number
-            and len(set(zip(column.cells, occasion.cells, strict=True))) == number
+            and self._different(column, occasion) == number
         ]  # fmt: skip
         names = [
             column for column in self.columns
@@ -1210,6 +1202,12 @@ def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess 
     )  # fmt: skip
     apart = all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(spells))
     return apart and len(spells) > len({who for who, _, _ in spells})
+
+
+def _range_of(columns: Sequence[ColumnGuess]) -> str:
+    """Columns side by side, as ``--wide`` takes them."""
+    first, last = columns[0].name, columns[-1].name
+    return ",".join(c.name for c in columns) if ":" in first + last else f"{first}:{last}"
 
 
 def _may_be_words(c: ColumnGuess) -> bool:

@@ -381,11 +381,11 @@ class InterceptSampler:
     ) -> list[Patterns]:
         """The different ones among so many individuals, for each stick, by their transitions."""
         patterns, depth = list[Patterns](), self._breaks[pairs[0], pairs[1]]
+        cells = self._inputs.which[step]
         for s, stick in enumerate(self._sticks):
             origin, place = divmod(s, self.model.num_states - 1)
             reached = (pairs[0] == origin) & (depth >= place)
             taken = reached & (depth == place)
-            cells = self._inputs.which[step]
             patterns.append(stick.patterns(individuals, num, cells, taken, reached))
         return patterns
 

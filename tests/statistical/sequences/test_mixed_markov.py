@@ -33,7 +33,7 @@ class OfOneDistribution(mixed_markov.InterceptSampler):
 
 
 class DrawnOneByOne(OfOneDistribution):
-    """As where there are too many ways to fill missing symbols in."""
+    """Symbols are drawn where there are too many ways to fill missing ones in."""
 
     def _all_ways(self):
         return None

@@ -138,7 +138,7 @@ def test_bad_tables_and_formulas_are_refused_in_a_sentence(case):
 
 @pytest.mark.parametrize("base", [None, "car"])
 def test_the_order_of_labels_is_that_of_the_table(base):
-    """Of alternatives, with the base first, of attributes and of groups; in other tables, too."""
+    """Alternatives, with the base first, attributes and groups keep it; in other tables, too."""
     pandas = pytest.importorskip("pandas")
     order = ["train", "bus", "car"]
     table = pandas.DataFrame(TABLE | {"seat": np.resize(["soft", "hard", "bed", "hard"], NUM)})

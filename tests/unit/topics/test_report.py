@@ -367,7 +367,7 @@ def test_the_largest_differences_are_of_topics_that_are_found_again(is_reported,
 
 
 def test_words_that_topics_use_alike_are_named_and_words_of_one_topic_are_not():
-    """Of unto and thou no stop list knows; tax is frequent, and of one topic."""
+    """Unto and thou are on no stop list; tax is frequent, but in one topic."""
     mean = np.array([[0.30, 0.25, 0.40, 0.03, 0.02], [0.34, 0.21, 0.02, 0.40, 0.03]])
     scores = WordScores(mean, np.zeros_like(mean), ["unto", "thou", "tax", "war", "rare"], "")
     shares, words = np.array([0.5, 0.5]), {"unto", "thou", "tax", "war"}

@@ -201,7 +201,7 @@ class TestWarnings:
 
 
 def test_topics_with_keywords_are_matched_to_themselves():
-    """By words alone the topic "tax" of the second chain would go with one that has no name."""
+    """Words alone would match "tax" of the second chain with a topic that has no name."""
     first = np.array([[0.5, 0.5, 0.0, 0.0], [0.1, 0.1, 0.8, 0.0], [0.0, 0.1, 0.1, 0.8]])
     second = first[[1, 0, 2]]
     draws = {"topics": np.stack([first, second])[:, None]}
