@@ -267,7 +267,7 @@ class Guesses:
             or (len(counted[1]) > 2 and (named < 2 or outcomes[0] in counted[1]))
         )
         if counted is not None and of_counts:
-            commands.append(self._regress(*counted))
+            commands.append(self._regress(*counted, self._terms(*counted[1])))
             names.append(" and ".join(shortened(c.name) for c in counted[1][:SHOWN]))
         of_trials = of_counts and counted is not None and counted[1][-1].is_called("trials")
         for outcome in outcomes if best >= 2.0 * of_trials or not commands else ():
@@ -277,10 +277,9 @@ class Guesses:
                 formula, terms = in_formula(outcome.name), self._terms(outcome)
                 if not terms and len(self.columns) > 1:
                     continue
-                used = dict([*terms.items()][:MOST_TERMS])
-                if len(terms) > len(used) and not limited:
-                    limited = f"{len(used)} of {len(terms)} "
-                commands.append(self._regress(formula, [outcome]))
+                if len(terms) > MOST_TERMS and not limited:
+                    limited = f"{MOST_TERMS} of {len(terms)} "
+                commands.append(self._regress(formula, [outcome], terms))
                 names.append(shortened(outcome.name))
         if not commands:
             return None
@@ -310,9 +309,11 @@ class Guesses:
         verb = "lack" if len(gaps) > 1 else "lacks"
         return f" Left out: {listed(gaps)}, which {verb} values in a quarter of the rows or more."
 
-    def _regress(self, outcome: str, columns: Sequence[ColumnGuess]) -> str:
-        """The command of a regression."""
-        terms = dict([*self._terms(*columns).items()][:MOST_TERMS])
+    def _regress(
+        self, outcome: str, columns: Sequence[ColumnGuess], terms: dict[str, ColumnGuess]
+    ) -> str:
+        """The command of a regression, by the first of its terms."""
+        terms = dict([*terms.items()][:MOST_TERMS])
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
             terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
