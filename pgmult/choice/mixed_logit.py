@@ -206,10 +206,8 @@ class MixedLogit(Checked, SweepsInBlocks):
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, (num, d) = Frame.of(data), state.tastes.shape
-        population, tastes = (
-            frame.inside(state.mean, state.cov, state.coefficients),
-            frame.tastes_inside(state),
-        )
+        population = frame.inside(state.mean, state.cov, state.coefficients)
+        tastes = frame.tastes_inside(state)
         white = np.linalg.solve(population.root, tastes - population.mean[:, None])
         if d:
             lengths = self.lengths(rng, state)

@@ -114,10 +114,7 @@ class DataTable(ExactTable):
         else:
             column = self._text_column(text)
             texts = ["" if x is None else x for x in self[column].tolist()]
-        called = None
-        if names is not None:
-            with under_name("names", of="column"):
-                called = labels_of(self[names], names).tolist()
+        called = self._names(names)
         try:
             corpus, losses = count_words(texts, called, **text_options)
         except ValueError as error:
@@ -183,12 +180,15 @@ class DataTable(ExactTable):
             word, counts = normal_form(name), counts_of(self[name], name)
             for i in np.flatnonzero(counts).tolist():
                 counters[i][word] += int(counts[i])
-        called = None
-        if names is not None:
-            with under_name("names", of="column"):
-                called = labels_of(self[names], names).tolist()
         others = {name: cells for name, cells in self.columns.items() if name not in columns}
-        return _corpus_of(counters, called, others, **text_options)
+        return _corpus_of(counters, self._names(names), others, **text_options)
+
+    def _names(self, column: str | None) -> list[str] | None:
+        """The names of documents, if a column has them."""
+        if column is None:
+            return None
+        with under_name("names", of="column"):
+            return list(labels_of(self[column], column).tolist())
 
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""
