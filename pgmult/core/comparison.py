@@ -17,7 +17,7 @@ The model predicts a count better than pooled shares: +0.100 ± 0.003 nats.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -57,6 +57,8 @@ class Comparison(Answer):
     advice : mapping from the name of a rival to how to use it instead
     simpler : collection of str
         Rivals that are preferred to the model if they are as good.
+    labels : sequence of str
+        Names of the units, such as their row of the table; or none.
     """
 
     names: tuple[str, ...]
@@ -67,6 +69,7 @@ class Comparison(Answer):
     how: str
     advice: Mapping[str, str]
     simpler: Collection[str]
+    labels: Sequence[str] = ()
 
     subject: ClassVar[str] = "the model"
 
@@ -78,6 +81,7 @@ class Comparison(Answer):
         how: str,
         advice: Mapping[str, str] | None = None,
         simpler: Collection[str] | None = None,
+        labels: Sequence[str] = (),
     ) -> Self:
         """The comparison of scores of the same observations, the model's first.
 
@@ -105,7 +109,7 @@ class Comparison(Answer):
         names = tuple(scores)
         simpler = names[1:] if simpler is None else [n for n in names[1:] if n in simpler]
         by_unit = np.stack([score.by_unit for score in members], axis=1)
-        return cls(names, levels, gains, by_unit, unit, how, dict(advice or {}), simpler)
+        return cls(names, levels, gains, by_unit, unit, how, dict(advice or {}), simpler, labels)
 
     @property
     def rival(self) -> int:
@@ -149,12 +153,28 @@ class Comparison(Answer):
             return [
                 f"{predicts} better than all simpler rivals, and as well as {name}: {gain} nats."
             ]
-        place = self._as_good[0]
+        level = [i for i in self._as_good if not self.gains[i].is_ahead]
+        if not level:
+            return [
+                f"{predicts} better than {name}{rivals}, but not clearly: {gain} nats."
+                f"{self._deciding(place)}"
+            ]
+        place = level[0]
         instead = self.names[place]
         return [
-            f"{predicts} no better than {instead}: {self.gains[place]} nats. {self._take(instead)},"
-            " unless you need what the model says beyond it."
+            f"{predicts} no better than {instead}: {self.gains[place]} nats."
+            f"{self._deciding(place)} {self._take(instead)}, unless you need what the model says"
+            " beyond it."
         ]
+
+    def _deciding(self, place: int) -> str:
+        """Name the unit that makes most of the error of a difference, if one does."""
+        apart = np.square(self.draws[:, 0] - self.draws[:, place])
+        largest = int(np.argmax(apart))
+        if not self.labels or apart[largest] < 0.5 * apart.sum():
+            return ""
+        row = self.labels[largest]
+        return f" Most of this error comes from one row, {row}: look at its counts."
 
     def _take(self, name: str) -> str:
         take = self.advice.get(name, f"take {name} instead")

@@ -55,6 +55,11 @@ class Gain:
         return 1 if self.mean > 0.0 else -1
 
     @property
+    def is_ahead(self) -> bool:
+        """Whether it is better by more than its error."""
+        return self.mean > max(self.error, _NOTHING)
+
+    @property
     def word(self) -> str:
         """Such as "better than"."""
         return {1: "better than", 0: "as well as", -1: "worse than"}[self.sign]

@@ -206,7 +206,7 @@ class _Changes:
         said = []
         for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
             first, last = self.first[:, k], self.last[:, k]
-            if (sign * (last - first) > 0.0).mean() >= 0.9:
+            if (sign * (last - first) > 0.0).mean() > 0.95:  # its 90 % interval is on one side
                 said.append(
                     f"{span} {grid.names[k]} {word} most: from {first.mean():.2f} to"
                     f" {last.mean():.2f}, a change of {grid.interval(last - first, '+.2f')}"

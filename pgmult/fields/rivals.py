@@ -107,7 +107,9 @@ def compare(
             scores[name] = rivals.score(counts)
     how += f"; the model by {num_draws:,} of its draws."
     advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
-    return Comparison.of(scores, "a count", how, _ADVICE | advice)
+    columns = row_labels(data, ("seen",))["row"]
+    where = [", ".join(f"{n} {columns[n][row]}" for n in columns) for row in rows]
+    return Comparison.of(scores, "a count", how, _ADVICE | advice, labels=where)
 
 
 class _Rivals:

@@ -772,7 +772,8 @@ def _read_curve(term: Product, at: int, formula: Formula) -> _Random:
     is_count = isinstance(knots, Number) and isinstance(knots.value, int) and knots.value >= 4
     if len(call.arguments) != 1 or {key for key, _ in call.options} - {"knots"} or not is_count:
         formula.refuse(
-            f"curves are written s(x) or s(x, knots=10), with 4 knots at least, got {call}"
+            "curves are written s(x) or s(x, knots=10), with 4 knots at least, and f * s(x) gives"
+            f" each level of f a curve, got {call}"
         )
     others = (*term[:at], *term[at + 1 :])
     return _Random(

@@ -100,6 +100,19 @@ def test_better_level_and_worse_are_said_and_what_to_take():
     )
 
 
+def test_a_gain_that_one_row_decides_is_unclear_and_the_row_is_named():
+    rival = score(-1.0)
+    gain = np.full(40, 0.01)
+    gain[7] = 1.4
+    model = Score(rival.by_unit + TOTALS * gain, TOTALS)
+    scores, rows = {"the model": model, "pooled shares": rival}, [f"year {t}" for t in range(40)]
+    (said,) = Comparison.of(scores, "a count", "", labels=rows).sentences
+    assert "better than pooled shares, but not clearly: +0.0" in said
+    assert said.endswith("Most of this error comes from one row, year 7: look at its counts.")
+    (unnamed,) = Comparison.of(scores, "a count", "").sentences
+    assert unnamed.endswith("nats.")
+
+
 def test_other_observations_and_no_rival_are_refused():
     with pytest.raises(ValueError, match="of the same observations"):
         score(-1.0).gain_over(Score(np.zeros(3), np.ones(3, dtype=int)))
