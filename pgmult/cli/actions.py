@@ -17,11 +17,13 @@ from pgmult.cli.runs import Job, StoredRun, refuse_held, resumed, sampled
 from pgmult.cli.shared import (
     DIFFERENCE,
     INTERRUPTED,
+    JSON,
     PAGE,
+    RUNNING,
     SEED,
     Option,
     Recipe,
-    add_running,
+    add_options,
     add_writing,
     arguments_of,
     begin_compiling,
@@ -31,7 +33,6 @@ from pgmult.cli.shared import (
     print_report,
     silence_reported_warnings,
     waited,
-    whole_number,
 )
 from pgmult.core.family import Family
 from pgmult.sampling.settled import SETTLED
@@ -100,7 +101,7 @@ class Question:
         )  # fmt: skip
         return [*derived, *self.more]
 
-    def add(self, parser: Parser, family: Family) -> None:
+    def add(self, family: Family, parser: Parser) -> None:
         """Add the options to the parser of the action."""
         for option in self.options(family):
             option.add(parser)
@@ -136,13 +137,13 @@ class ActionParser(Parser):
     Help of other actions then needs no import of what answers this one.
     """
 
-    fill: Callable[[], None] | None = None
+    fill: Sequence[Callable[[Parser], Any]] = ()
 
     def complete(self) -> None:
         """Add the options, unless they are there."""
-        fill, self.fill = self.fill, None
-        if fill is not None:
-            fill()
+        fill, self.fill = self.fill, ()
+        for add in fill:
+            add(self)
 
     def parse_known_args(self, *arguments: Any, **options: Any) -> Any:
         """Parse arguments, with all options."""
@@ -209,6 +210,34 @@ class Room:
     takes_cluster: bool = False
 
 
+_FIT = """
+--out RUN!  Run directory
+--title TEXT  Title of the report (default: the file's name)
+--draws N>=1  Draws per chain (default: until the main results have converged, at most {draws})
+--tune N>=0  Sweeps of each chain before its first draw (default: {tune})
+--chains N>=1  Number of chains, each with its own start (default: 4)
+--thin N>=1  Sweeps per draw (default: 1)
+"""
+_RESUME = """
+RUN  Run directory
+--draws N>=1  Draws per chain when the run ends
+"""
+_GOAL = """
+--until GOAL  End the run early: at an effective sample size (400ess), after a time (90s, 5min, 2h),
+    or when the main results have converged (settled, the default without --draws); --draws is then
+    the maximum
+--json  Print JSON
+--no-compare  Do not compare the model with simple rivals
+"""
+_CLUSTER = """
+--cluster WHERE  Sample on a cluster: local, for worker processes, or the address of a Dask
+    scheduler, tcp://...; variables of single rows are not stored then
+"""
+_RUN = "RUN  Run directory\n"
+_REPORT = f"{_RUN}--out PAGE  Path of the page (default: RUN/report.html)"
+_COMPARE = f"{_RUN}OTHER  Run to compare with (default: simple rivals)\n{JSON}"
+
+
 def add_room(commands: Any, room: Room) -> None:
     """Add ``pgmult FAMILY`` with its actions."""
     parser = commands.add_parser(
@@ -217,93 +246,58 @@ def add_room(commands: Any, room: Room) -> None:
     )  # fmt: skip
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ActionParser)
 
-    def action(word: str, text: str, command: Callable[[Room, Options], int]) -> ActionParser:
+    def action(
+        word: str, text: str, command: Callable[[Options], int], *add: Callable[[Parser], Any]
+    ) -> None:
         added: ActionParser = actions.add_parser(word, help=text, description=f"{text}.")
-        added.set_defaults(command=partial(command, room))
-        return added
+        added.set_defaults(command=command)
+        added.fill = add
 
-    fit = action("fit", f"Sample a model of {room.source}", _fit)
-    resume = action("resume", "Continue a run that was interrupted, or draw more", _resume)
-    _add_sampling(room, fit, resume)
-    show = action("show", "Print the report of a run", _show)
-    _add_run(show)
-    _add_json(show)
-    room.add_show(show)
-    report = action("report", "Write the page of a run again", _report)
-    _add_run(report)
-    report.add_argument(
-        "--out", type=Path, metavar="PAGE", help="Path of the page (default: RUN/report.html)"
-    )
-    for question in room.questions:
-        asking = action(question.word, question.help, partial(_ask, question))
-        _add_run(asking)
-        asking.fill = partial(question.add, asking, room.family)
-    compare = action(
-        "compare", "Compare a run with simple rivals, or two runs of the same data", _compare
-    )
-    _add_run(compare, "first")
-    compare.add_argument(
-        "second", type=Path, metavar="OTHER", nargs="?",
-        help="Run to compare with (default: simple rivals)",
+    def of_run(page: str) -> Callable[[Parser], Any]:
+        return lambda parser: add_options(parser, page, other={"nargs": "?"})
+
+    action(
+        "fit", f"Sample a model of {room.source}", partial(_fit, room),
+        partial(_add_sampling, room), room.add_fit,
     )  # fmt: skip
-    _add_json(compare)
-    compare.fill = partial(room.add_compare, compare)
+    action(
+        "resume", "Continue a run that was interrupted, or draw more", partial(_resume, room),
+        partial(_add_resuming, room),
+    )  # fmt: skip
+    action(
+        "show", "Print the report of a run", partial(_show, room), of_run(_RUN + JSON),
+        room.add_show,
+    )  # fmt: skip
+    action("report", "Write the page of a run again", partial(_report, room), of_run(_REPORT))
+    for question in room.questions:
+        action(
+            question.word, question.help, partial(_ask, question, room), of_run(_RUN),
+            partial(question.add, room.family),
+        )  # fmt: skip
+    action(
+        "compare", "Compare a run with simple rivals, or two runs of the same data",
+        partial(_compare, room), of_run(_COMPARE), room.add_compare,
+    )  # fmt: skip
     for word, text, add, command in room.more:
-        other = actions.add_parser(word, help=text, description=f"{text}.")
-        other.set_defaults(command=command)
-        add(other)
+        action(word, text, command, add)
 
 
-def _add_sampling(room: Room, fit: Parser, resume: Parser) -> None:
-    fit.add_argument("--out", type=Path, required=True, metavar="RUN", help="Run directory")
-    fit.add_argument(
-        "--title", metavar="TEXT", help="Title of the report (default: the file's name)"
-    )
-    fit.add_argument(
-        "--draws",
-        **whole_number(
-            1,
-            text=f"Draws per chain (default: until the main results have converged, at most"
-            f" {room.draws})",
-        ),
-    )
-    for name, value, least, text in (
-        ("tune", room.tune, 0, "Sweeps of each chain before its first draw"),
-        ("chains", 4, 1, "Number of chains, each with its own start"),
-        ("thin", 1, 1, "Sweeps per draw"),
-    ):
-        fit.add_argument(f"--{name}", **whole_number(least, value, text))
+def _add_sampling(room: Room, fit: Parser) -> None:
+    add_options(fit, _FIT.format(draws=room.draws, tune=room.tune))
     SEED.add(fit)
-    _add_run(resume)
-    resume.add_argument("--draws", **whole_number(1, text="Draws per chain when the run ends"))
-    for parser in (fit, resume):
-        add_running(parser)
-        parser.add_argument(
-            "--until", metavar="GOAL",
-            help="End the run early: at an effective sample size (400ess), after a time (90s, 5min,"
-            " 2h), or when the main results have converged (settled, the default without --draws);"
-            " --draws is then the maximum",
-        )  # fmt: skip
-        _add_json(parser)
-        if room.takes_cluster:
-            parser.add_argument(
-                "--cluster", metavar="WHERE",
-                help="Sample on a cluster: local, for worker processes, or the address of a Dask"
-                " scheduler, tcp://...; variables of single rows are not stored then",
-            )  # fmt: skip
-        parser.add_argument(
-            "--no-compare", dest="compares", action="store_false",
-            help="Do not compare the model with simple rivals",
-        )  # fmt: skip
-    room.add_fit(fit)
+    add_options(fit, RUNNING)
+    _add_goal(room, fit)
 
 
-def _add_run(parser: Parser, name: str = "run") -> None:
-    parser.add_argument(name, type=Path, metavar="RUN", help="Run directory")
+def _add_resuming(room: Room, resume: Parser) -> None:
+    add_options(resume, _RESUME + RUNNING)
+    _add_goal(room, resume)
 
 
-def _add_json(parser: Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="Print JSON")
+def _add_goal(room: Room, parser: Parser) -> None:
+    add_options(parser, _GOAL, no_compare={"dest": "compares", "action": "store_false"})
+    if room.takes_cluster:
+        add_options(parser, _CLUSTER)
 
 
 def _fit(room: Room, options: Options) -> int:
@@ -373,13 +367,13 @@ def _report(room: Room, options: Options) -> int:
 
 
 def _compare(room: Room, options: Options) -> int:
-    first = StoredRun.open(options.first, room.family)
-    if options.second is None:
+    first = StoredRun.open(options.run, room.family)
+    if options.other is None:
         compared = room.rivals(first)
         first.keep_comparison(compared)
         print_answer(compared, options)
         return 0
-    second = StoredRun.open(options.second, room.family)
+    second = StoredRun.open(options.other, room.family)
     room.recipe.follow(options, first.notes)
     print_answer(room.compare(first, second, options), options)
     return 0
@@ -411,8 +405,8 @@ class Demo:
         Name of its list of functions to compile, in `pgmult.compiled.ahead`.
     draws, tune, chains : int
         Default numbers.
-    add : callable
-        ``add(parser)`` adds further options.
+    more : str
+        Page of further options.
     """
 
     name: str
@@ -422,27 +416,20 @@ class Demo:
     draws: int
     tune: int
     chains: int = 2
-    add: Callable[[Parser], Any] = lambda parser: None
+    more: str = ""
 
 
 def add_demo(demos: Any, demo: Demo) -> None:
     """Add a demonstration with its options."""
     parser = demos.add_parser(demo.name, help=demo.help)
     parser.set_defaults(command=partial(_demo, demo))
-    for name, value, least in (
-        ("draws", demo.draws, 1), ("tune", demo.tune, 0), ("chains", demo.chains, 1)
-    ):  # fmt: skip
-        parser.add_argument(f"--{name}", **whole_number(least, value))
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="RUN",
-        help="Store the draws in a directory (default: write a page only)",
-    )
     SEED.add(parser)
-    add_running(parser)
-    _add_json(parser)
-    demo.add(parser)
+    page = f"""{demo.more}
+--draws N>=1  Draws per chain (default: {demo.draws})
+--tune N>=0  Sweeps of each chain before its first draw (default: {demo.tune})
+--chains N>=1  Number of chains (default: {demo.chains})
+--out RUN  Store the draws in a directory (default: write a page only){RUNNING}{JSON}"""
+    add_options(parser, page)
 
 
 def _demo(demo: Demo, options: Options) -> int:

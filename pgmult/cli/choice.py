@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmult.choice.family import CHOICE
@@ -13,6 +12,7 @@ from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     GAPS,
     add_incomplete,
+    add_options,
     add_table,
     complain,
     read_table,
@@ -29,46 +29,27 @@ if TYPE_CHECKING:
 _SHOWN = 5  # occasions that are left out, named
 
 
+_FIT = """
+TABLE  File with a row for each alternative of an occasion, or for each occasion (--wide)
+FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
+--alternative COLUMN  Column of the alternative's name
+--base LABEL  Alternative whose constant is 0
+--available COLUMNS  Columns that say what was available, with --wide: av.{}
+--none LABEL  Alternative that is "none of these", whose attributes are 0
+--worst COLUMN  Column that marks the worst alternative, or the column of the best one if it has -1
+--weight COLUMN  Number of occasions that an occasion stands for
+--price COLUMN  Attribute in whose units the report says what others are worth (default: by its
+    name)
+--occasion COLUMN...  Columns that identify a choice occasion
+--wide ATTRIBUTE=COLUMNS...  Columns of an attribute, {} for the alternative: price=price.{}
+--ranks  Read the left-hand side as ranks of the alternatives, 1 the best
+--positive ATTRIBUTE...  Assume that everybody's coefficient is positive
+--negative ATTRIBUTE...  Assume that everybody's coefficient is negative
+"""
+
+
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument(
-        "table", type=Path, metavar="TABLE",
-        help="File with a row for each alternative of an occasion, or each occasion (--wide)",
-    )  # fmt: skip
-    fit.add_argument(
-        "formula",
-        metavar="FORMULA",
-        help='Formula, such as "taken ~ price + time + (price + time | who)"',
-    )
-    for name, metavar, text in (
-        ("--alternative", "COLUMN", "Column of the alternative's name"),
-        ("--base", "LABEL", "Alternative whose constant is 0"),
-        ("--available", "COLUMNS", "Columns that say what was available, with --wide: av.{}"),
-        ("--none", "LABEL", 'Alternative that is "none of these", whose attributes are 0'),
-        ("--worst", "COLUMN", "Column that marks the worst, or that of the best if it has -1"),
-        ("--weight", "COLUMN", "Number of occasions that one stands for"),
-        (
-            "--price",
-            "COLUMN",
-            "Attribute in whose units the report says what others are worth (default: by its name)",
-        ),
-    ):
-        fit.add_argument(name, metavar=metavar, help=text)
-    fit.add_argument(
-        "--occasion", nargs="+", metavar="COLUMN", help="Column(s) that identify a choice occasion"
-    )
-    fit.add_argument(
-        "--wide", nargs="+", type=_pattern, metavar="ATTRIBUTE=COLUMNS",
-        help="Columns of an attribute, {} for the alternative: price=price.{}",
-    )  # fmt: skip
-    fit.add_argument(
-        "--ranks", action="store_true",
-        help="Read the left-hand side as ranks of the alternatives, 1 the best",
-    )  # fmt: skip
-    for word in ("positive", "negative"):
-        fit.add_argument(
-            f"--{word}", nargs="+", default=[], metavar="ATTRIBUTE",
-            help=f"Assume that everybody's coefficient is {word}",
-        )  # fmt: skip
+    add_options(fit, _FIT, wide={"type": _pattern})
     add_table(fit)
     add_incomplete(fit)
 
@@ -223,7 +204,8 @@ def _job(options: argparse.Namespace) -> Job:
         table = table[~gaps]
     if options.ranks:
         table = read(explode(table, outcome, columns["occasion"]))
-    signs = dict.fromkeys(options.positive, 1) | dict.fromkeys(options.negative, -1)
+    signs = dict.fromkeys(options.positive or (), 1)
+    signs |= dict.fromkeys(options.negative or (), -1)
     data = table.choices(
         options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
         base=options.base, weights=options.weight, signs=signs, worst=options.worst,

@@ -20,14 +20,9 @@ from pgmult.cli.fields import ROOM as FIELDS
 from pgmult.cli.look import add_look, is_file
 from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
-from pgmult.cli.shared import INTERRUPTED, complain, show_warning, whole_number
+from pgmult.cli.shared import INTERRUPTED, complain, show_warning
 from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
-
-
-def _add_topics(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topics", **whole_number(2, 4, "Number of topics", metavar="K"))
-
 
 DEMOS = (
     Demo(
@@ -35,7 +30,8 @@ DEMOS = (
         "For other texts, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        "StructuralTopics", draws=7000, tune=500, add=_add_topics,
+        "StructuralTopics", draws=7000, tune=500,
+        more="--topics K>=2  Number of topics (default: 4)",
     ),
     Demo(
         "fields", "Six names of newborn girls over years and states",

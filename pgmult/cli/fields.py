@@ -5,7 +5,6 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
@@ -13,13 +12,13 @@ from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     GAPS,
     add_incomplete,
+    add_options,
     add_table,
     complete,
     predict_complete,
     read_table,
     share,
     titled,
-    whole_number,
 )
 from pgmult.fields.family import FIELDS
 
@@ -34,56 +33,33 @@ _LABELS = re.compile(
 )
 
 
+_FIT = f"""
+TABLE  File of a table, such as names.csv or names.xlsx
+--inputs COLUMN...!  Columns of times and places: numbers, dates (1999-12-31) or names of places
+--category COLUMN  Column of the categories
+--count COLUMN  Column of counts (default: a row is one observation)
+--wide COLUMN...  Columns of counts, one for each category, in place of --category and --count
+--places WHERE*  Locations of the places that an input names: us-states, or a table with a column of
+    the names (of the input's name, or its first column) and columns lat and lon (degrees) or x and
+    y; COLUMN=WHERE if several inputs are names
+--coordinates COLUMN...  Columns of coordinates in the table of places (default: lat and lon, or x
+    and y)
+--absent zero|not-counted  Meaning of a category without a row at some inputs (default: not counted
+    if no place has it in a year and counts were to be expected, else 0)
+--at TABLE  Table of further inputs to predict at
+--max-categories K>=2  Use the K - 1 most frequent categories, and {_OTHER} for all others
+--length-scale COLUMN=X*  Prior median of the length scale of an input (default: a third of its
+    range)
+--overdispersion X  Variance of independent noise at every input; 0 for none (default: 0.05)
+--structure auto|dense|state_space|separable  Algorithm of the Gaussian processes; auto takes an
+    exact one (default: auto)
+--hold-out INPUTS  Hold out a share of the inputs, such as 0.1, or those from a value on, such as
+    year=2000, and score them
+"""
+
+
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument("table", type=Path, metavar="TABLE", help="A .csv, .tsv or .jsonl file")
-    fit.add_argument(
-        "--inputs", nargs="+", required=True, metavar="COLUMN",
-        help="Columns of times and places: numbers, dates (1999-12-31) or names of places",
-    )  # fmt: skip
-    fit.add_argument("--category", metavar="COLUMN", help="Column of the categories")
-    fit.add_argument(
-        "--count", metavar="COLUMN", help="Column of counts (default: a row is one observation)"
-    )
-    fit.add_argument(
-        "--wide", nargs="+", default=[], metavar="COLUMN",
-        help="Columns of counts, one for each category, in place of --category and --count",
-    )  # fmt: skip
-    fit.add_argument(
-        "--places", action="append", default=[], metavar="WHERE",
-        help="Locations of the places that an input names: us-states, or a table with a column of"
-        " the names (of the input's name, or its first column) and columns lat and lon (degrees) or"
-        " x and y; COLUMN=WHERE if several inputs are names",
-    )  # fmt: skip
-    fit.add_argument(
-        "--coordinates", nargs="+", default=[], metavar="COLUMN",
-        help="Columns of coordinates in the table of places (default: lat and lon, or x and y)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--absent", choices=["zero", "not-counted"],
-        help="Meaning of a category without a row at some inputs (default: not counted if"
-        " no place has it in a year and counts were to be expected, else 0)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--at", type=Path, metavar="TABLE", help="Table of further inputs to predict at"
-    )
-    text = f"Use the K - 1 most frequent categories, and {_OTHER} for all others"
-    fit.add_argument("--max-categories", **whole_number(2, text=text, metavar="K"))
-    fit.add_argument(
-        "--length-scale", action="append", default=[], metavar="COLUMN=X",
-        help="Prior median of the length scale of an input (default: a third of its range)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--overdispersion", type=float, default=0.05, metavar="X",
-        help="Variance of independent noise at every input; 0 for none (default: 0.05)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--structure", choices=["auto", "dense", "state_space", "separable"],
-        default="auto", help="Algorithm of the Gaussian processes (default: an exact one)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--hold-out", metavar="SHARE or COLUMN=VALUE",
-        help="Hold out a share of the inputs, or those from a value on, and score them",
-    )  # fmt: skip
+    add_options(fit, _FIT)
     add_table(fit)
     add_incomplete(fit)
 
@@ -110,7 +86,7 @@ def _job(options: argparse.Namespace) -> Job:
     with rows_in_words(table):
         data, guess, zeros, totals = read_field(
             table, inputs=options.inputs, category=options.category, count=options.count,
-            wide=options.wide, new_inputs=new,
+            wide=options.wide or (), new_inputs=new,
             places={name: located.at for name, located in places.items()},
             absent=options.absent.replace("-", " ") if options.absent else None,
         )  # fmt: skip
@@ -289,7 +265,7 @@ def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
 
     if where == _STATES:
         return Places(us_states(), on_sphere=True)
-    return places_of(read_table(where, options), column, options.coordinates, where)
+    return places_of(read_table(where, options), column, options.coordinates or (), where)
 
 
 def _tiles() -> dict[str, str]:

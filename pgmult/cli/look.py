@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.guesses import Guess, Guesses, Option, command_of, file_of
 from pgmult.cli.kinds import SHOWN, ColumnGuess, columns_of, shortened
-from pgmult.cli.shared import add_table, plain, print_report, read_table
+from pgmult.cli.shared import JSON, add_options, add_table, plain, print_report, read_table
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Report, Section
@@ -37,11 +37,12 @@ def is_file(word: str) -> bool:
 def add_look(commands: Any) -> None:
     """``pgmult look FILE``, and ``pgmult FILE`` for short."""
     look = commands.add_parser(
-        "look", help="what a table holds, and which jobs fit it: pgmult FILE for short"
+        "look",
+        help="Show the columns of a table and the commands that fit it (pgmult FILE for short)",
     )
-    look.add_argument("file", type=Path, metavar="FILE")
+    add_options(look, "FILE  Table, text or FASTA file")
     add_table(look)
-    look.add_argument("--json", action="store_true", help="print JSON, for machines")
+    add_options(look, JSON)
     look.set_defaults(command=_look)
 
 

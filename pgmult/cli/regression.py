@@ -10,6 +10,7 @@ from pgmult.cli.shared import (
     GAPS,
     Option,
     add_incomplete,
+    add_options,
     add_table,
     arguments_of,
     complain,
@@ -22,52 +23,26 @@ from pgmult.cli.shared import (
 from pgmult.formulas.language import parse
 from pgmult.regression.family import REGRESSION
 
+_FIT = """
+TABLE  File of a table, such as survey.csv or survey.xlsx
+FORMULA  Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...
+--weight COLUMN  Column of the number of observations that a row stands for
+--family categories|dirichlet_multinomial|poisson|negative_binomial  Distribution of the outcome
+    (default: categories, or dirichlet_multinomial for rows of counts of several categories)
+--ordered CATEGORY...  Categories from the lowest to the highest, if they have an order
+--method sampling|approximate  Sample the posterior, or draw from an approximation (default:
+    sampling)
+--link auto|softmax|cumulative|stick_breaking  Link of categories (default: cumulative if they have
+    an order, else softmax)
+--map NAME=FILE*  Map of car(area, NAME): a table of neighbours, or a .json or .geojson file
+--specific COLUMN...  Columns whose effects differ between ordered categories (partial proportional
+    odds)
+--unit NAME  Name of an observation in reports, such as animal (default: observation)
+"""
+
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument(
-        "table",
-        type=Path,
-        metavar="TABLE",
-        help="File of a table, such as survey.csv or survey.xlsx",
-    )
-    fit.add_argument(
-        "formula", metavar="FORMULA",
-        help='Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...',
-    )  # fmt: skip
-    fit.add_argument(
-        "--weight",
-        metavar="COLUMN",
-        help="Column of the number of observations that a row stands for",
-    )
-    fit.add_argument(
-        "--family", choices=["categories", "dirichlet_multinomial", "poisson", "negative_binomial"],
-        help="Distribution of the outcome (default: categories, or dirichlet_multinomial for rows"
-        " of counts of several categories)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--ordered", nargs="+", metavar="CATEGORY",
-        help="Categories from the lowest to the highest, if they have an order",
-    )  # fmt: skip
-    fit.add_argument(
-        "--method", choices=["sampling", "approximate"], default="sampling",
-        help="Sample the posterior, or draw from an approximation (default: sampling)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--link", choices=["auto", "softmax", "cumulative", "stick_breaking"], default="auto",
-        help="Link of categories (default: cumulative if they have an order, else softmax)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--map", action="append", default=[], metavar="NAME=FILE",
-        help="Map of car(area, NAME): a table of neighbours, or a .json or .geojson file",
-    )  # fmt: skip
-    fit.add_argument(
-        "--specific", nargs="+", default=[], metavar="COLUMN",
-        help="Columns whose effects differ between ordered categories (partial proportional odds)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--unit", default="observation", metavar="NAME",
-        help="Name of an observation in reports, such as animal (default: observation)",
-    )  # fmt: skip
+    add_options(fit, _FIT, link={"default": "auto"}, unit={"default": "observation"})
     add_table(fit)
     add_incomplete(fit)
 
@@ -91,7 +66,7 @@ def _job(options: argparse.Namespace) -> Job:
         maps=dict(_map(text, options) for text in options.map), unit=options.unit,
     )  # fmt: skip
     model = AdditiveRegression(
-        method=options.method, link=options.link, specific=tuple(options.specific)
+        method=options.method, link=options.link, specific=tuple(options.specific or ())
     )
     notes = {
         "title": options.title

@@ -18,8 +18,9 @@ from pgmult.cli.shared import (
     Option,
     Recipe,
     add_incomplete,
+    add_options,
     add_table,
-    aside,
+    asides,
     at_least,
     begin_compiling,
     complete,
@@ -29,7 +30,6 @@ from pgmult.cli.shared import (
     share,
     titled,
     unfollow,
-    whole_number,
     width,
 )
 from pgmult.sequences.family import SEQUENCES
@@ -43,54 +43,51 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+_DATA = """
+DATA  Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .faa) or text (.txt)
+    with --units
+--symbol COLUMN  Column of the symbols; repeat it for several channels, of --model hmm
+--sequence COLUMN  Column that identifies the sequence (default: all rows belong to one)
+--time COLUMN  Column of the steps: whole numbers or dates (default: every row is a step)
+--begin COLUMN  Column of the first step of a spell, where a row is a spell, with --end
+--end COLUMN  Column of the last step of a spell, or of the first one after it
+--count COLUMN  Column of counts (default: a row is one observation)
+--weight COLUMN  Column that says how much each sequence counts in averages over sequences;
+    likelihoods are not weighted
+--wide COLUMNS  Columns of the times, where a row is a sequence: y2000:y2009, 'y*' or a,b,c
+--every TIME  Length of a step, if times are dates: year, quarter, month, week, day, 2h, 5min, 15s;
+    if they are numbers, how many make a step
+--week-start DAY  First day of a week, with --every week (default: monday)
+--units words|characters  Steps of a text
+--each line|file  Sequences of a text (default: line)
+"""
+_FIT = """
+--max-symbols K>=2  Keep the K most frequent symbols; steps of others are missing and summed out
+--symbols A,B  Symbols in the order of tables and figures; steps of others are missing
+--model lds|hmm|markov|markov2|auto  Linear dynamics (default), hidden states (default for several
+    --symbol), a Markov chain of order 1 or 2, or the best of these by brief runs
+--state-dim D  Dimensions of lds, or several numbers, such as 2,4,8, of which brief runs choose one
+    (default: one less than symbols, at most 4, or 10 where steps have many counts)
+--states M  Hidden states of hmm, or several numbers, such as 2,3,4, of which brief runs choose one
+    (default: 8)
+--inputs FORMULA  Formula of what acts on the steps, such as "~ temperature + (1 | animal)"
+--act-on transitions|emissions|both  What inputs change in hmm (default: transitions)
+--transitions FORMULA  Formula of what acts on the transitions of hmm alone, instead of --inputs
+--emissions FORMULA  Formula of what acts on the emissions of hmm alone, instead of --inputs
+--forbid SYMBOL*  Rule out a transition of markov or markov2; '*' is every other symbol, so that
+    --forbid dead '*' makes nobody return; may be repeated
+--only-observed  Rule out all transitions that do not occur in the data, of markov or markov2
+--hold-out STEPS>=1  Leave the last steps out of the fit and score them
+"""
+_ONE_COLUMN = ("sequence", "time", "begin", "end", "count", "weight")
+
+
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
-    text = "Keep the K most frequent symbols; steps of others are missing and summed out"
-    fit.add_argument("--max-symbols", **whole_number(2, text=text, metavar="K"))
-    fit.add_argument(
-        "--symbols",
-        metavar="A,B,...",
-        help="Symbols in the order of tables and figures; steps of others are missing",
-    )
-    fit.add_argument(
-        "--model", choices=["lds", "hmm", "markov", "markov2", "auto"],
-        help="Linear dynamics (default), hidden states (default for several --symbol), a Markov"
-        " chain of order 1 or 2, or the best of these by brief runs",
+    add_options(
+        fit, _FIT, state_dim={"type": _numbers(1)}, states={"type": _numbers(2), "default": (8,)},
+        forbid={"nargs": 2, "metavar": ("FROM", "TO")},
     )  # fmt: skip
-    fit.add_argument(
-        "--state-dim", type=_numbers(1), metavar="D",
-        help="Dimensions of lds, or several numbers, such as 2,4,8, of which brief runs choose one"
-        " (default: one less than symbols, at most 4, or 10 where steps have many counts)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--states", type=_numbers(2), default=(8,), metavar="M",
-        help="Hidden states of hmm, or several numbers, such as 2,3,4, of which brief runs choose"
-        " one (default: 8)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--inputs", metavar="FORMULA",
-        help='Formula of what acts on the steps, such as "~ temperature + (1 | animal)"',
-    )  # fmt: skip
-    fit.add_argument(
-        "--act-on", choices=["transitions", "emissions", "both"], default="transitions",
-        help="What inputs change in hmm (default: transitions)",
-    )  # fmt: skip
-    for name in ("transitions", "emissions"):
-        fit.add_argument(
-            f"--{name}", metavar="FORMULA",
-            help=f"Formula of what acts on the {name} of hmm alone, instead of --inputs",
-        )  # fmt: skip
-    fit.add_argument(
-        "--forbid", nargs=2, action="append", default=[], metavar=("FROM", "TO"),
-        help="Rule out a transition of markov or markov2; '*' is every other symbol, so that"
-        " --forbid dead '*' makes nobody return; may be repeated",
-    )  # fmt: skip
-    fit.add_argument(
-        "--only-observed", action="store_true",
-        help="Rule out all transitions that do not occur in the data, of markov or markov2",
-    )  # fmt: skip
-    text = "Leave the last steps out of the fit and score them"
-    fit.add_argument("--hold-out", **whole_number(1, text=text, metavar="STEPS"))
 
 
 def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
@@ -123,43 +120,8 @@ class _Once(argparse.Action):
 
 
 def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
-    fit.add_argument(
-        "data", type=Path, metavar="DATA", **more,
-        help="Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .faa) or"
-        " text (.txt) with --units",
-    )  # fmt: skip
-    fit.add_argument(
-        "--symbol", action=_Channels, metavar="COLUMN",
-        help="Column of the symbols; repeat it for several channels, of --model hmm",
-    )  # fmt: skip
-    for name, text in (
-        ("sequence", "Column that identifies the sequence (default: all rows belong to one)"),
-        ("time", "Column of the steps: whole numbers or dates (default: every row is a step)"),
-        ("begin", "Column of the first step of a spell, where a row is a spell, with --end"),
-        ("end", "Column of the last step of a spell, or of the first one after it"),
-        ("count", "Column of counts (default: a row is one observation)"),
-        (
-            "weight",
-            "Column that says how much each sequence counts in averages over sequences; likelihoods"
-            " are not weighted",
-        ),
-    ):
-        fit.add_argument(f"--{name}", action=_Once, metavar="COLUMN", help=text)
-    fit.add_argument(
-        "--wide", metavar="COLUMNS",
-        help="Columns of the times, where a row is a sequence: y2000:y2009, 'y*' or a,b,c",
-    )  # fmt: skip
-    fit.add_argument(
-        "--every", metavar="TIME",
-        help="Length of a step, if times are dates: year, quarter, month, week, day, 2h, 5min, 15s;"
-        " if they are numbers, how many make a step",
-    )  # fmt: skip
-    fit.add_argument(
-        "--week-start", metavar="DAY",
-        help="First day of a week, with --every week (default: monday)",
-    )  # fmt: skip
-    fit.add_argument("--units", choices=["words", "characters"], help="Steps of a text")
-    fit.add_argument("--each", choices=["line", "file"], help="Sequences of a text (default: line)")
+    once = {name: {"action": _Once} for name in _ONE_COLUMN}
+    add_options(fit, _DATA, data=more, symbol={"action": _Channels}, each={"default": None}, **once)
     add_table(fit)
     add_incomplete(fit)
 
@@ -584,6 +546,14 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     return first.ask("compare", second.posterior, held_out=later, names=names)
 
 
+_TRANSITIONS = """
+--durations  Show the mean number of steps of a visit
+--reach N>=1  Show probabilities of reaching a symbol or state within N steps
+--ever  Show probabilities of ever reaching a symbol or state
+--occupancy N>=1  Show shares of symbols or states 0 to N steps ahead
+--time-in N>=1  Show the expected number of steps in each symbol or state within N steps
+"""
+
 ROOM = Room(
     SEQUENCES,
     "Sequences of symbols, whose probabilities change from step to step",
@@ -609,10 +579,10 @@ ROOM = Room(
         Question(
             "forecast", "Forecast the steps after the last one",
             [
-                aside(
-                    "--next-change", action="store_true",
-                    help="Show how long the symbol observed last continues, and what comes then",
-                ),
+                asides(
+                    "--next-change  Show how long the symbol observed last continues, and what"
+                    " comes then"
+                )
             ],
             only=["steps", "inputs", "random_seed"], names={"inputs": "future"}, ask=_forecast,
             tidy=True,
@@ -621,23 +591,16 @@ ROOM = Room(
             "states", "Show the hidden states of hmm, and when they are occupied",
             [
                 Option(_add_optional),
-                aside(
-                    "--steps", action="store_true",
-                    help="Show the most probable path of states, and probabilities, at each step",
+                asides(
+                    "--steps  Show the most probable path of states, and probabilities, at each"
+                    " step"
                 ),
             ],
             ask=_states,
         ),
         Question(
             "transitions", "Show probabilities of the next symbol or state, given the present one",
-            [
-                DIFFERENCE,
-                aside("--durations", action="store_true", help="Show the mean steps of a visit"),
-                aside("--reach", **whole_number(1, text="Show chances of reaching it in N steps")),
-                aside("--ever", action="store_true", help="Show chances of ever reaching it"),
-                aside("--occupancy", **whole_number(1, text="Show shares 0 to N steps ahead")),
-                aside("--time-in", **whole_number(1, text="Show expected time in each in N steps")),
-            ],
+            [DIFFERENCE, asides(_TRANSITIONS)],
             ask=_transitions,
         ),
         Question(

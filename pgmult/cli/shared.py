@@ -3,10 +3,12 @@
 import argparse
 import json
 import math
+import re
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -18,6 +20,19 @@ _BEGAN = perf_counter()
 INTERRUPTED = 130  # what shells report of a process that Ctrl-C ended
 PAGE = "report.html"
 READING = ("delimiter", "encoding", "na_values", "time_zone", "sheet", "drop_incomplete")
+JSON = "--json  Print JSON"
+RUNNING = """
+--cores N>=1  Use N cores (default: all)
+--quiet  Show no progress line
+"""
+_TABLE = """
+--delimiter CHAR  Character between the columns (default: that of the header)
+--encoding NAME  Encoding of the file (default: detected)
+--na-values TEXT...  Texts that stand for a missing value (default: an empty cell, or NA)
+--time-zone NAME  Time zone of times that are written without one, and of the calendar if times have
+    several zones
+--sheet NAME  Sheet of a workbook, file of a .zip or data frame of an .RData, if it has several
+"""
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
 
 
@@ -37,8 +52,6 @@ def complain(message: str) -> None:
 
 def plain(text: str) -> str:
     """A text without control characters, which terminals obey."""
-    import re
-
     return re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text).translate(_ESCAPES)
 
 
@@ -74,15 +87,6 @@ def at_least(minimum: int) -> Any:
     return whole_number
 
 
-def whole_number(
-    least: int, default: int | None = None, text: str = "", metavar: str = "N"
-) -> dict[str, Any]:
-    """Arguments of argparse for a whole number from `least` on; the help states the default."""
-    usual = "" if default is None else f"(default: {default})"
-    words = " ".join(filter(None, (text, usual))) or None
-    return {"type": at_least(least), "default": default, "metavar": metavar, "help": words}
-
-
 def share(text: str) -> float:
     """A type of option: numbers between 0 and 1."""
     try:
@@ -104,6 +108,13 @@ def value_of(text: str) -> Any:
         except ValueError:
             continue
     return text.strip()
+
+
+_KINDS: Mapping[str, Any] = {
+    "X": float, "P": share,
+    **dict.fromkeys(("RUN", "OTHER", "TABLE", "DATA", "FILE", "FOLDER", "PAGE"), Path),
+}  # fmt: skip
+"""Types of values, by what pages of help call them."""
 
 
 class Option(NamedTuple):
@@ -151,20 +162,71 @@ def option(
     return Option(lambda parser: parser.add_argument(name, **how), arguments)
 
 
-def aside(name: str, **how: Any) -> Option:
-    """Make an option that is no argument of the function: the command itself reads it."""
-    return Option(lambda parser: parser.add_argument(name, **how))
+def asides(page: str, **more: Mapping[str, Any]) -> Option:
+    """Make options that the command itself reads: see `add_options`."""
+    return Option(lambda parser: add_options(parser, page, **more))
+
+
+def add_options(parser: Any, page: str, **more: Mapping[str, Any]) -> None:
+    """Add options and arguments that are written as on a page of help.
+
+    An entry is a line, continued by lines that begin with blanks: a name; the form of its value,
+    unless it is a switch; two blanks; and the help. The form ``N>=1`` takes whole numbers from 1
+    on, ``a|b`` one of these words, X any number, P a number between 0 and 1. After it, ``...``
+    stands for several values, ``*`` for an option that may be repeated, ``!`` for one that is
+    required. A default that is a number or one of the words is read from the help.
+
+    Parameters
+    ----------
+    parser : ArgumentParser, or a group of one
+    page : str
+    **more
+        Further arguments of ``add_argument``, by the name of an option.
+
+    Examples
+    --------
+    >>> parser = argparse.ArgumentParser()
+    >>> add_options(parser, '''
+    ... --draws N>=1  Draws per chain (default: 100)
+    ... --by a|b...  Order of the rows
+    ... ''')
+    >>> vars(parser.parse_args(["--by", "b", "a"]))
+    {'draws': 100, 'by': ['b', 'a']}
+    """
+    for entry in filter(None, re.split(r"\n(?! )", page)):
+        head, text = entry.split("  ", 1)
+        name, _, form = head.partition(" ")
+        place = name.lstrip("-").replace("-", "_").lower()
+        how = _how(name, form, " ".join(text.split())) | more.get(place, {})
+        parser.add_argument(name if name.startswith("-") else place, **how)
+
+
+def _how(name: str, form: str, text: str) -> dict[str, Any]:
+    """Arguments of ``add_argument`` for an entry of a page of help."""
+    how: dict[str, Any] = {"help": text.replace("%", "%%")}
+    if not name.startswith("-"):
+        return {"metavar": name, "type": _KINDS.get(name, str), **how}
+    if not form:
+        return {"action": "store_true", **how}
+    value = form.rstrip(".*!")
+    word, _, least = value.partition(">=")
+    kind: Any = at_least(int(least)) if least else _KINDS.get(word, str)
+    how |= {"choices": word.split("|")} if "|" in word else {"metavar": word, "type": kind}
+    how |= {"nargs": "+"} if "..." in form else {}
+    how |= {"action": "append", "default": []} if "*" in form else {}
+    how |= {"required": True} if "!" in form else {}
+    default = re.search(r"\(default: ([^)]*)\)", text)
+    if default and default[1] in how.get("choices", ()):
+        how["default"] = default[1]
+    elif default and (least or word in ("X", "P")):
+        with suppress(ValueError, argparse.ArgumentTypeError):
+            how["default"] = kind(default[1])
+    return how
 
 
 def arguments_of(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments that options give to a function."""
     return {name: value for one in asked for name, value in one.arguments(options).items()}
-
-
-def add_running(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that samples."""
-    parser.add_argument("--cores", **whole_number(1, text="Use N cores (default: all)"))
-    parser.add_argument("--quiet", action="store_true", help="Show no progress line")
 
 
 def running(options: argparse.Namespace) -> dict[str, Any]:
@@ -237,26 +299,7 @@ def _nth(number: int) -> str:
 
 def add_table(parser: Any) -> None:
     """Add the options that say how to read a table."""
-    parser.add_argument(
-        "--delimiter", metavar="CHAR",
-        help="Character between the columns (default: that of the header)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--encoding", metavar="NAME", help="Encoding of the file (default: detected)"
-    )
-    parser.add_argument(
-        "--na-values", nargs="+", metavar="TEXT",
-        help="Text that stands for a missing value (default: nothing, or NA)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--time-zone", metavar="NAME",
-        help="Time zone of times that are written without one, and of the calendar where times have"
-        " several",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sheet", metavar="NAME",
-        help="Sheet of a workbook, file of a .zip or data frame of an .RData, if it has several",
-    )  # fmt: skip
+    add_options(parser, _TABLE)
 
 
 def read_table(path: Any, options: argparse.Namespace) -> Any:
@@ -278,13 +321,14 @@ def titled(table: Any, name: str) -> str:
 
 def add_incomplete(parser: Any) -> None:
     """Add the option that leaves out rows with a gap."""
-    parser.add_argument(
-        "--drop-incomplete", action="store_true", default=None,
-        help="Leave out rows that lack a value of a column that is used",
-    )  # fmt: skip
+    page = "--drop-incomplete  Leave out rows that lack a value of a column that is used"
+    add_options(parser, page, drop_incomplete={"default": None})
 
 
-SEED = option("--seed", to="random_seed", **whole_number(0, 0, "Seed of the random numbers"))
+SEED = option(
+    "--seed", to="random_seed", type=at_least(0), default=0, metavar="N",
+    help="Seed of the random numbers (default: 0)",
+)  # fmt: skip
 PROBABILITY = option(
     "--probability", type=share, default=0.9, metavar="P",
     help="Probability of the intervals (default: 0.9)",
@@ -293,10 +337,10 @@ AT = option(
     "--at", read=_settings, action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
     help="Set a column to a value, or use the rows with these values; may be repeated",
 )  # fmt: skip
-DIFFERENCE = aside(
-    "--difference", nargs=2, type=value_of, metavar="VALUE",
-    help="Subtract the answer at the second value from that at the first",
-)  # fmt: skip
+DIFFERENCE = asides(
+    "--difference VALUE  Subtract the answer at the second value from that at the first",
+    difference={"nargs": 2, "type": value_of},
+)
 TABLE, GAPS = Option(add_table), Option(add_incomplete)
 
 
@@ -313,14 +357,12 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
             raise argparse.ArgumentTypeError(f"must end in .csv or .json, got {text!r}")
         return Path(text)
 
-    parser.add_argument(
-        "--out", type=table_file, metavar="FILE",
-        help="Write the table to a .csv or .json file (default: print it)",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="Print JSON")
-    parser.add_argument(
-        "--figure", type=Path, metavar="FILE", help="Draw the answer to a file, such as x.svg"
-    )
+    page = """
+--out FILE  Write the table to a .csv or .json file (default: print it)
+--json  Print JSON
+--figure FILE  Draw the answer to a file, such as x.svg
+"""
+    add_options(parser, page, out={"type": table_file})
 
 
 def complete(

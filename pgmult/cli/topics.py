@@ -16,15 +16,15 @@ from pgmult.cli.shared import (
     GAPS,
     PAGE,
     READING,
+    RUNNING,
     SEED,
     Option,
     Recipe,
     add_incomplete,
-    add_running,
+    add_options,
     add_table,
     add_writing,
-    aside,
-    at_least,
+    asides,
     begin_compiling,
     complete_for,
     draw,
@@ -34,7 +34,6 @@ from pgmult.cli.shared import (
     read_table,
     silence_reported_warnings,
     unfollow,
-    whole_number,
 )
 from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
@@ -52,113 +51,73 @@ _MOST_BYTES = 72_000_000  # of these, by default; states of chains come on top
 # --------------------------------------------------------------------------- options of fit
 
 
+_FIT = """
+CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or the folder that pack
+    wrote
+--topics K>=2  Number of topics (default: 50)
+--keep-theta  Store shares of topics in documents (default: if these are fewer than words, and with
+    covariates)
+--keep N>=1  Number of draws to store of the topics and of --keep-theta, over all chains (default:
+    as many as take 72 MB); all draws are stored of other variables
+--starts independent|shared  Give each chain its own start, to see which topics recur, or all chains
+    the same one (default: independent)
+"""
+_KEYWORDS = """
+--keywords FILE  File of words that topics must have, a line for each topic: a name, a colon and
+    words (economy: tax, jobs)
+"""
+_CORPUS = """
+--vocabulary FILE  File of the words, one a line, for files of counts
+--column NAME  Column of the texts of a table
+--names NAME  Column of the names of documents
+--count NAME  Column of counts, where a row is a word (--column) of a document (--names)
+--wide COLUMNS  Columns of counts, one for each word, where a row is a document: FIRST:LAST, 'word*'
+    or a,b,c
+--documents lines|paragraphs  Documents of a file of text (default: lines)
+"""
+_WORDS = """
+--stop-words LANGUAGE  Language of the stop words, such as de (default: that of the texts), a file
+    with one a line, or none
+--keep-addresses  Keep web addresses and names of users (@name), which are removed otherwise
+--ngrams N>=1  Count runs of up to N words, too
+--min-count N>=1  Drop words that occur fewer than N times
+--min-documents N>=1  Drop words that occur in fewer than N documents
+--max-document-share X  Drop words that occur in more than this share of documents
+--max-words V>=2  Use the V most frequent words
+"""
+_COVARIATES_PAGE = """
+--prevalence FORMULA  Formula of what shares of topics depend on: "~ party * s(year) + (1 | author)"
+--content FORMULA  Formula of what the words of topics depend on: "~ party"
+"""
+_WEIGHT = """
+--weight COLUMN  Column that says how much each document counts in averages of the page, of effects
+    and of shares; likelihoods are not weighted
+"""
+_YES_OR_NO = {"action": argparse.BooleanOptionalAction}
+
+
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    fit.add_argument(
-        "corpus", metavar="CORPUS",
-        help="Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or the folder that"
-        " pack wrote",
-    )  # fmt: skip
-    fit.add_argument("--topics", **whole_number(2, 50, "Number of topics", metavar="K"))
-    fit.add_argument(
-        "--keep-theta", action=argparse.BooleanOptionalAction,
-        help="Store shares of topics in documents (default: if these are fewer than words, and"
-        " with covariates)",
-    )  # fmt: skip
-    fit.add_argument(
-        "--keep",
-        **whole_number(
-            1,
-            text="Number of draws to store of the topics and of --keep-theta, over all chains"
-            " (default: as many as take 72 MB); all draws are stored of other variables",
-        ),
-    )
-    fit.add_argument(
-        "--starts", choices=["independent", "shared"], default="independent",
-        help="Give each chain its own start, to see which topics recur (default), or"
-        " all chains the same one",
-    )  # fmt: skip
-    _add_corpus(fit.add_argument_group("corpus"))
-    fit.add_argument(
-        "--keywords", metavar="FILE",
-        help="File of words that topics must have, a line for each topic: a name, a colon and"
-        " words (economy: tax, jobs)",
-    )  # fmt: skip
-    covariates = fit.add_argument_group("covariates of a table, for a structural topic model")
-    _add_covariates(covariates)
-    _add_weight(covariates)
+    add_options(fit, _FIT, keep_theta=_YES_OR_NO)
+    _add_corpus(fit)
+    add_options(fit, _KEYWORDS)
+    title = "covariates of a table, for a structural topic model"
+    add_options(_add_covariates(fit, title), _WEIGHT)
 
 
-def _add_corpus(group: Any) -> None:
-    """Options of how a corpus is read."""
-    group.add_argument(
-        "--vocabulary", metavar="FILE", help="File of the words, one a line, for files of counts"
-    )
-    group.add_argument("--column", metavar="NAME", help="Column of the texts of a table")
-    group.add_argument("--names", metavar="NAME", help="Column of the names of documents")
-    group.add_argument(
-        "--count", metavar="NAME",
-        help="Column of counts, where a row is a word (--column) of a document (--names)",
-    )  # fmt: skip
-    group.add_argument(
-        "--wide", metavar="COLUMNS",
-        help="Columns of counts, one for each word, where a row is a document: FIRST:LAST, 'word*'"
-        " or a,b,c",
-    )  # fmt: skip
-    group.add_argument(
-        "--documents",
-        choices=["lines", "paragraphs"],
-        help="Documents of a file of text (default: lines)",
-    )
+def _add_corpus(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a corpus is read."""
+    group = parser.add_argument_group("corpus")
+    add_options(group, _CORPUS, documents={"default": None})
     add_table(group)
-    group.add_argument(
-        "--stop-words",
-        metavar="LANGUAGE",
-        help="Language of the stop words, such as de (default: that of the texts), a file with one"
-        " a line, or none",
-    )
-    group.add_argument(
-        "--keep-addresses", action=argparse.BooleanOptionalAction,
-        help="Keep web addresses and names of users (@name), which are removed otherwise",
-    )  # fmt: skip
-    group.add_argument("--ngrams", **whole_number(1, text="Count runs of up to N words, too"))
-    group.add_argument(
-        "--min-count", **whole_number(1, text="Drop words that occur fewer than N times")
-    )
-    group.add_argument(
-        "--min-documents", **whole_number(1, text="Drop words that occur in fewer than N documents")
-    )
-    group.add_argument(
-        "--max-document-share",
-        type=float,
-        metavar="X",
-        help="Drop words that occur in more than this share of documents",
-    )
-    group.add_argument(
-        "--max-words", **whole_number(2, text="Use the V most frequent words", metavar="V")
-    )
+    add_options(group, _WORDS, keep_addresses=_YES_OR_NO)
 
 
-def _add_weight(group: Any) -> None:
-    group.add_argument(
-        "--weight", metavar="COLUMN",
-        help="Column that says how much each document counts in averages of the page, of effects"
-        " and of shares; likelihoods are not weighted",
-    )  # fmt: skip
-
-
-def _add_covariates(group: Any) -> None:
-    """Options of what a table's other columns are taken for."""
-    group.add_argument(
-        "--prevalence",
-        metavar="FORMULA",
-        help='Formula of what shares of topics depend on: "~ party * s(year) + (1 | author)"',
-    )
-    group.add_argument(
-        "--content",
-        metavar="FORMULA",
-        help='Formula of what the words of topics depend on: "~ party"',
-    )
+def _add_covariates(parser: argparse.ArgumentParser, title: str = "covariates of a table") -> Any:
+    """Add the options that say what other columns of a table are for."""
+    group = parser.add_argument_group(title)
+    add_options(group, _COVARIATES_PAGE)
     add_incomplete(group)
+    return group
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -334,14 +293,12 @@ def _repeats(corpus: Any) -> int:
 # --------------------------------------------------------------------------- what a run is asked
 
 
-def _add_show(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--words", **whole_number(1, 8, "Words per topic"))
-    show.add_argument(
-        "--by", choices=["probability", "frex"], default="probability",
-        help="Rank words by this (default: probability)",
-    )  # fmt: skip
-    show.add_argument("--topic", **whole_number(1, text="Show this topic only", metavar="K"))
-    show.add_argument("--documents", **whole_number(0, text="Documents per topic"))
+_SHOW = """
+--words N>=1  Words per topic (default: 8)
+--by probability|frex  Measure by which words are ranked (default: probability)
+--topic K>=1  Show this topic only
+--documents N>=0  Documents per topic
+"""
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
@@ -363,8 +320,13 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return made if topic is None else made.topic(topic)
 
 
-_TOPIC = {"type": at_least(1), "nargs": "+", "metavar": "K", "help": "Show these topics only"}
-_OF_EFFECTS = (DIFFERENCE, aside("--topic", **_TOPIC))
+_TOPIC = "--topic K>=1...  Show these topics only"
+_CONTENT = f"""
+GROUPS  Two groups to compare
+{_TOPIC}
+--words N>=1  Words per topic (default: 8)
+--figure FILE  Draw the answer to a file, such as x.svg
+"""
 
 
 def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
@@ -372,15 +334,6 @@ def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
     if options.difference is not None:
         shares = shares.difference(options.column, *options.difference)
     return shares if options.topic is None else shares.take(options.topic)
-
-
-def _add_content(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--topic", **_TOPIC)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help="Two groups to compare")
-    parser.add_argument("--words", **whole_number(1, 8, "Words per topic"))
-    parser.add_argument(
-        "--figure", type=Path, metavar="FILE", help="Draw the answer to a file, such as x.svg"
-    )
 
 
 def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
@@ -444,14 +397,10 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
     return document_columns(predicted.topics, predicted.corpus, topic_names(run.posterior, None))
 
 
-def _add_merge(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "groups", nargs="+", metavar="NAME=K,K", type=_group,
-        help="Name and numbers of topics to unite, such as economy=3,7",
-    )  # fmt: skip
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="RUN", help="New run directory, with a page"
-    )
+_MERGE = """
+GROUPS  Name and numbers of topics to unite, such as economy=3,7
+--out RUN!  New run directory, with a page
+"""
 
 
 def _group(text: str) -> tuple[str, list[int]]:
@@ -484,10 +433,6 @@ def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, An
         print(path)
 
 
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--words", **whole_number(1, 8, "Words per topic"))
-
-
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
     compared = first.ask("compare", second.posterior, num_words=options.words)
     if not options.json:
@@ -498,11 +443,16 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
 # --------------------------------------------------------------------------- beside runs
 
 
+_PACK = """
+CORPUS  Corpus, in the form that fit reads
+--out FOLDER!  Folder to write
+--quiet  Show no progress line
+"""
+
+
 def _add_pack(pack: argparse.ArgumentParser) -> None:
-    pack.add_argument("corpus", metavar="CORPUS", help="Corpus, in the form that fit reads")
-    pack.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="Folder to write")
-    pack.add_argument("--quiet", action="store_true", help="Show no progress line")
-    _add_corpus(pack.add_argument_group("corpus"))
+    add_options(pack, _PACK)
+    _add_corpus(pack)
 
 
 def _pack(options: argparse.Namespace) -> int:
@@ -528,26 +478,22 @@ def _pack(options: argparse.Namespace) -> int:
     return 0
 
 
+_SEARCH = """
+CORPUS  Corpus, in the form that fit reads
+--topics K>=2...!  Numbers of topics to compare
+--draws N>=1  Draws per chain (default: 200)
+--tune N>=0  Sweeps before the first draw (default: 300)
+--chains N>=1  Number of chains (default: 2)
+"""
+
+
 def _add_search(search: argparse.ArgumentParser) -> None:
-    search.add_argument("corpus", metavar="CORPUS", help="Corpus, in the form that fit reads")
-    search.add_argument(
-        "--topics",
-        type=at_least(2),
-        nargs="+",
-        required=True,
-        metavar="K",
-        help="Numbers of topics to compare",
-    )
-    for name, least, value, text in (
-        ("draws", 1, 200, "Draws per chain"), ("tune", 0, 300, "Sweeps before the first draw"),
-        ("chains", 1, 2, "Number of chains"),
-    ):  # fmt: skip
-        search.add_argument(f"--{name}", **whole_number(least, value, text))
+    add_options(search, _SEARCH)
     SEED.add(search)
-    add_running(search)
+    add_options(search, RUNNING)
     add_writing(search)
-    _add_corpus(search.add_argument_group("corpus"))
-    _add_covariates(search.add_argument_group("covariates of a table"))
+    _add_corpus(search)
+    _add_covariates(search)
 
 
 def _search(options: argparse.Namespace) -> int:
@@ -574,17 +520,21 @@ ROOM = Room(
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
     draws=_MOST_DRAWS, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    add_show=_add_show, add_compare=_add_compare, takes_cluster=True,
+    add_show=lambda parser: add_options(parser, _SHOW),
+    add_compare=lambda parser: add_options(parser, "--words N>=1  Words per topic (default: 8)"),
+    takes_cluster=True,
     recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", "weight", *_COVARIATES)),
     questions=(
         Question(
-            "effects", "Show how shares of topics depend on a covariate", _OF_EFFECTS,
+            "effects", "Show how shares of topics depend on a covariate",
+            [DIFFERENCE, asides(_TOPIC)],
             first=["variable"], skip=["chain", "num_simulated"], names={"variable": "column"},
             ask=_effects,
         ),
         Question(
-            "content", "Show the words that groups use for a topic", [Option(_add_content)],
-            only=[], ask=_content, writes=False,
+            "content", "Show the words that groups use for a topic",
+            [asides(_CONTENT, groups={"nargs": "*", "metavar": "GROUP"})], only=[], ask=_content,
+            writes=False,
         ),
         Question(
             "shares", "Show average shares of topics by a column of the documents", first=["by"],
@@ -600,25 +550,26 @@ ROOM = Room(
         ),
         Question(
             "predict", "Predict shares of topics in new documents",
-            (
-                aside("corpus", metavar="CORPUS", help="New documents, in the form that fit reads"),
-                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))), GAPS,
-            ),
+            [
+                asides("CORPUS  New documents, in the form that fit reads"), Option(_add_corpus),
+                GAPS,
+            ],
             only=["new_levels", "probability", "random_seed"], ask=_predict, tidy=True,
         ),
         Question(
             "refit", "Sample the effects of covariates in other documents, with a run's topics",
-            (
-                aside("corpus", metavar="CORPUS", help="Documents, in the form that fit reads"),
-                aside("--out", type=Path, required=True, metavar="RUN", help="New run directory"),
-                Option(lambda parser: _add_corpus(parser.add_argument_group("corpus"))),
-                Option(lambda parser: _add_covariates(parser.add_argument_group("covariates"))),
-            ),
+            [
+                asides(
+                    "CORPUS  Documents, in the form that fit reads\n--out RUN!  New run directory"
+                ),
+                Option(_add_corpus), Option(_add_covariates),
+            ],
             only=["random_seed"], ask=_refit, writes=False,
         ),
         Question(
-            "merge", "Unite topics that belong together in a new run", [Option(_add_merge)],
-            only=[], ask=_merge, writes=False,
+            "merge", "Unite topics that belong together in a new run",
+            [asides(_MERGE, groups={"nargs": "+", "type": _group, "metavar": "NAME=K,K"})], only=[],
+            ask=_merge, writes=False,
         ),
         Question(
             "export", "Write a run as files for other programs",
