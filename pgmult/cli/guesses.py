@@ -136,6 +136,7 @@ class Guesses:
         counts += [c for c in self.columns if c.is_survey_weight]
         self.count = counts[0] if counts else None if several else self._cells_of_a_table()
         self.places = [c for c in self.columns if c.kind == "US states"]
+        self.coordinates = self._coordinates()
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
         self.subject = list[ColumnGuess]()  # what the file is called after
@@ -226,7 +227,8 @@ class Guesses:
         numbers = few or (c in self.subject and c.kind == "whole numbers")
         if c.is_code and self.counted is not None and self.counted[0].startswith("p("):
             numbers = numbers and not _is_at_most(c, self.counted[1][-1])
-        used = c in (self.time, self.count, self.people, *self.places) or c.cycle is not None
+        used = c in (self.time, self.count, self.people, *self.places, *self.coordinates)
+        used = used or c.cycle is not None
         used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
@@ -245,6 +247,9 @@ class Guesses:
             score -= 0.5 if c.is_yes_or_no else 1.5
         if self.count is None and len(set(c.counts.values())) == 1:
             score -= 1.5  # balanced, as designs are
+        if self.count is not None and c.is_category:  # its labels, each once, wherever counted
+            where = [x for x in self.columns if x is not c and x is not self.count]
+            score += 2.0 * (self._different(*where) * len(c.counts) == self.num_rows)
         if self.people is not None and c.follows_from(self.people):
             score -= 3.0
         if any(_are_the_same_things(c, x) for x in self.columns):
@@ -864,7 +869,7 @@ class Guesses:
 
     def _fields(self) -> Guess | None:
         where = [c for c in (self.time, *self.places[:1]) if c is not None]
-        where += [] if self.places else self._coordinates()
+        where += [] if self.places else self.coordinates
         if not any(len(c.counts) > FEW for c in where):
             return None
         over = " and ".join(shortened(column.name) for column in where)
@@ -906,11 +911,9 @@ class Guesses:
 
     def _coordinates(self) -> list[ColumnGuess]:
         numbers = {column.name.lower(): column for column in self.columns if column.is_number}
-        for one in ("latitude", "lat"):
-            for other in ("longitude", "lon", "long", "lng"):
-                if {one, other} <= numbers.keys():
-                    return [numbers[one], numbers[other]]
-        return []
+        pairs = [*product(("latitude", "lat"), ("longitude", "lon", "long", "lng"))]
+        pairs += [("easting", "northing")] + ([("x", "y")] if self.count is not None else [])
+        return next(([numbers[n] for n in pair] for pair in pairs if {*pair} <= {*numbers}), [])
 
     def _choice(self) -> Guess | None:
         """Rows of alternatives, of which one was taken in each occasion; or columns of them."""

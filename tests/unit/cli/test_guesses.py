@@ -52,6 +52,16 @@ TABLES = {
          "Type": draw(1, ["Tower", "Terrace"]), "Freq": [i % 40 + 1 for i in range(N)]},
         "'Sat ~ Infl + Type' --weight Freq --ordered Low Medium High", "Type ~",
     ),
+    "labels that are all there wherever was counted": (
+        {"day": [i // 3 for i in range(N)], "lake": ["west"] * 60 + ["east", "east", "east"] * 60,
+         "group": ["diatoms", "greens", "blues"] * 80, "n": [i % 40 + 1 for i in range(N)]},
+        "'group ~ lake + s(day)' --weight n", "--time",
+    ),
+    "coordinates of a grid": (
+        {"x": [i // 3 % 8 for i in range(N)], "y": [i // 24 for i in range(N)],
+         "species": ["ash", "elm", "oak"] * 80, "n": [i % 40 + 1 for i in range(N)]},
+        "--inputs x y --category species --count n", "x ~",
+    ),
     "a number of something else is no count of rows": (
         {"loan_status": draw(0, ["Current", "Late", "Paid"]), "term": draw(1, ["long", "short"]),
          "total_credit_lines": [i % 40 + 1 for i in range(N)]},
