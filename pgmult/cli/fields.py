@@ -127,7 +127,7 @@ def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
     if options.category is not None:
         needed = {"--category": options.category, **needed}
     if options.drop_incomplete:
-        counts = {f"--wide {n}": n for n in options.wide}
+        counts = {f"--wide {n}": n for n in options.wide or ()}
         return complete(table, {"--count": options.count, **counts, **needed}, options, "")
     complete(table, {"--count": options.count}, options, "write 0 where nothing was counted")
     return complete(table, needed, options, "fill in the value")

@@ -772,6 +772,9 @@ class Guesses:
             terms = [*inputs, *([f"(1 | {name})"] if name else [])]
             options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
+        elif group is not None and (inputs := self._few_labels(*columns)):
+            options += [("--model", ["markov"]), ("--inputs", [f"~ {' + '.join(inputs)}"])]
+        if inputs:
             commands.append(self._fit("sequences", [*columns, *inputs.values()], options))
             why = f"{why[:-1]}; the second command says how changes depend on other columns."
         return Guess("Sequences", why, commands)
@@ -840,16 +843,24 @@ class Guesses:
         why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
         why += f"{' how long states last, and' if repeats else ''} which state follows."
         commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
-        terms = [
-            in_formula(c.name) for c in self.columns
-            if c not in longest and (c.is_category or c.is_yes_or_no) and not c.missing
-            and 2 <= len(c.counts) <= FEW and in_formula(c.name)
-        ]  # fmt: skip
-        if terms:
-            options += [("--inputs", [f"~ {' + '.join(terms[:FEW])}"])]
+        if terms := self._few_labels(*longest):
+            options += [("--inputs", [f"~ {' + '.join(terms)}"])]
             commands.append(self._fit("sequences", [], [*options, ("--model", ["markov"])]))
             why = f"{why[:-1]}; the second command compares people by the other columns."
         return Guess("Sequences", why, commands)
+
+    def _few_labels(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
+        """Columns of few labels in all rows, treatments first, as a formula names them."""
+        labels = [
+            c for c in self.columns
+            if c not in without and (c.is_category or c.is_yes_or_no) and not c.missing
+            and 2 <= len(c.counts) <= FEW and in_formula(c.name)
+        ]  # fmt: skip
+        chosen: dict[str, ColumnGuess] = {}
+        for c in sorted(labels, key=lambda c: not c.is_treatment)[:FEW]:
+            if not any(c.follows_from(x) or x.follows_from(c) for x in chosen.values()):
+                chosen[in_formula(c.name)] = c
+        return chosen
 
     def _likeliest(self, candidates: Sequence[ColumnGuess]) -> ColumnGuess:
         """The column that is most probably what is observed."""
