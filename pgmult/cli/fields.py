@@ -59,7 +59,8 @@ TABLE  File of a table, such as names.csv or names.xlsx
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    add_options(fit, _FIT)
+    none: dict[str, Any] = {"default": []}
+    add_options(fit, _FIT, wide=none, coordinates=none)
     add_table(fit)
     add_incomplete(fit)
 
@@ -86,7 +87,7 @@ def _job(options: argparse.Namespace) -> Job:
     with rows_in_words(table):
         data, guess, zeros, totals = read_field(
             table, inputs=options.inputs, category=options.category, count=options.count,
-            wide=options.wide or (), new_inputs=new,
+            wide=options.wide, new_inputs=new,
             places={name: located.at for name, located in places.items()},
             absent=options.absent.replace("-", " ") if options.absent else None,
         )  # fmt: skip
@@ -265,7 +266,7 @@ def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
 
     if where == _STATES:
         return Places(us_states(), on_sphere=True)
-    return places_of(read_table(where, options), column, options.coordinates or (), where)
+    return places_of(read_table(where, options), column, options.coordinates, where)
 
 
 def _tiles() -> dict[str, str]:

@@ -726,6 +726,7 @@ class Guesses:
 
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
+        parts: tuple[ColumnGuess, ...] = ()  # columns that together name a sequence
         symbols = [c for c in self.columns if c.is_category or c.is_code]
         symbols = [c for c in symbols if c not in self.places and not c.is_called("person")]
         symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
@@ -737,16 +738,21 @@ class Guesses:
             return None
         beside = len(time.counts) < 0.95 * time.counts.total()
         if beside or (time.kind == "dates" and not _is_regular(time)):  # several sequences
-            group = self._group_of_steps(time, self._likeliest(symbols))
-            named = group is not None and (group.is_called("person") or group.is_in_blocks)
-            if group is None or not (beside or named):
+            parts = self._groups_of_steps(time, self._likeliest(symbols))
+            if not parts:
                 return None
-            symbols = [c for c in symbols if c is not group and not c.follows_from(group)]
+            if len(parts) > 1 and len(parts[1].counts) > len(time.counts):  # hours of days
+                time, parts = parts[1], (parts[0], time)
+            group = _joined(parts)
+            if not (beside or group.is_called("person") or group.is_in_blocks):
+                return None
+            symbols = [c for c in symbols if c not in parts and not c.follows_from(group)]
             if not symbols:
                 return None
         symbol = self._likeliest(symbols)
-        columns = [symbol, *([] if group is None else [group]), time]
-        options = naming(symbol=symbol, sequence=group, time=time)
+        columns = [symbol, *parts, time]
+        options = [*naming(symbol=symbol), *(("--sequence", [c.name]) for c in parts)]
+        options += naming(time=time)
         every, are_events = _step(time, group), group is not None and _are_events(time, group)
         if every is None and not are_events:
             return None
@@ -768,7 +774,7 @@ class Guesses:
         }  # fmt: skip
         inputs = dict([*inputs.items()][:FEW])
         if inputs:
-            name = in_formula(group.name) if group else ""
+            name = in_formula(parts[0].name) if parts else ""
             terms = [*inputs, *([f"(1 | {name})"] if name else [])]
             options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
@@ -866,17 +872,24 @@ class Guesses:
         """The column that is most probably what is observed."""
         return max(candidates, key=self._score)
 
-    def _group_of_steps(self, time: ColumnGuess, symbol: ColumnGuess) -> ColumnGuess | None:
-        """The column whose labels have about one row at each time."""
-        for column in self.columns:
-            can_be = column in self.identifiers or column.kind == "labels"
-            can_be = can_be or (column.kind == "whole numbers" and column.is_in_blocks)
-            several = column.counts.total() >= 3 * len(column.counts)
-            if can_be and several and column not in (time, symbol):
-                pairs = self._different(column, time)
-                if pairs >= 0.95 * self.num_rows and pairs == self._different(column, time, symbol):
-                    return column
-        return None
+    def _groups_of_steps(self, time: ColumnGuess, symbol: ColumnGuess) -> tuple[ColumnGuess, ...]:
+        """The column whose labels have about one row at each time, or people and another column."""
+        candidates = [
+            c for c in self.columns
+            if c not in (time, symbol) and c.counts.total() >= 3 * len(c.counts)
+        ]  # fmt: skip
+        single = [
+            c for c in candidates
+            if c in self.identifiers or c.kind == "labels"
+            or (c.kind == "whole numbers" and c.is_in_blocks)
+        ]  # fmt: skip
+        people = [c for c in candidates if c.is_called("person") and c.is_in_blocks]
+        pairs = ((who, c) for who in people for c in candidates if c.is_time and c is not who)
+        for columns in (*((c,) for c in single), *pairs):
+            steps = self._different(*columns, time)
+            if steps >= 0.95 * self.num_rows and steps == self._different(*columns, time, symbol):
+                return columns
+        return ()
 
     def _fields(self) -> Guess | None:
         where = [c for c in (self.time, *self.places[:1]) if c is not None]
@@ -1127,6 +1140,17 @@ class Guesses:
                 if in_formula(name) == name
             ][: 2 * MOST_TERMS]
         )  # fmt: skip
+
+
+def _joined(columns: Sequence[ColumnGuess]) -> ColumnGuess:
+    """One column of the combinations of the labels of several."""
+    if len(columns) == 1:
+        return columns[0]
+    cells = [
+        None if None in row else ":".join(map(str, row))
+        for row in zip(*(c.cells for c in columns), strict=True)
+    ]
+    return ColumnGuess(" and ".join(c.name for c in columns), "labels", cells)
 
 
 def in_order(column: ColumnGuess) -> list[Any]:

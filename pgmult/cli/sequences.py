@@ -47,7 +47,8 @@ _DATA = """
 DATA  Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .faa) or text (.txt)
     with --units
 --symbol COLUMN  Column of the symbols; repeat it for several channels, of --model hmm
---sequence COLUMN  Column that identifies the sequence (default: all rows belong to one)
+--sequence COLUMN  Column that identifies the sequence (default: all rows belong to one); repeat it
+    if several columns identify a sequence, such as a person and a day
 --time COLUMN  Column of the steps: whole numbers or dates (default: every row is a step)
 --begin COLUMN  Column of the first step of a spell, where a row is a spell, with --end
 --end COLUMN  Column of the last step of a spell, or of the first one after it
@@ -79,7 +80,7 @@ _FIT = """
 --only-observed  Rule out all transitions that do not occur in the data, of markov or markov2
 --hold-out STEPS>=1  Leave the last steps out of the fit and score them
 """
-_ONE_COLUMN = ("sequence", "time", "begin", "end", "count", "weight")
+_ONE_COLUMN = ("time", "begin", "end", "count", "weight")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -99,8 +100,8 @@ def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
     return numbers
 
 
-class _Channels(argparse.Action):
-    """Stores a column, or a list of those of several channels."""
+class _Several(argparse.Action):
+    """Stores a column, or a list of several."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         before = getattr(namespace, self.dest) or []
@@ -121,7 +122,15 @@ class _Once(argparse.Action):
 
 def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
     once = {name: {"action": _Once} for name in _ONE_COLUMN}
-    add_options(fit, _DATA, data=more, symbol={"action": _Channels}, each={"default": None}, **once)
+    add_options(
+        fit,
+        _DATA,
+        data=more,
+        symbol={"action": _Several},
+        sequence={"action": _Several},
+        each={"default": None},
+        **once,
+    )
     add_table(fit)
     add_incomplete(fit)
 
@@ -316,8 +325,8 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str, st
             table, left_out = _without_gaps(table, columns, inputs, options)
         if inputs is not None:
             chosen["inputs"] = inputs
-        channels = [options.symbol] if isinstance(options.symbol, str) else options.symbol or []
-        subject = ", ".join(titled(table, name) for name in channels) or "Sequences"
+        channels = _listed(options.symbol)
+        subject = ", ".join(titled(table, name) for name in channels if name) or "Sequences"
         return table.sequences(**chosen), ", ".join(filter(None, ("table", left_out))), subject
     if inputs is not None:
         raise ValueError(f"{options.data} is no table: --inputs is for tables")
@@ -350,7 +359,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str, st
 
 
 def _without_gaps(
-    table: Any, columns: dict[str, str | None], inputs: Any, options: argparse.Namespace
+    table: Any, columns: dict[str, Any], inputs: Any, options: argparse.Namespace
 ) -> tuple[Any, str]:
     """A table whose gaps are refused or are missing steps, without rows of no sequence or time."""
     import numpy as np
@@ -359,11 +368,15 @@ def _without_gaps(
     from pgmult.formulas.language import parse
 
     def of(*names: str) -> dict[str, str | None]:
-        return {f"--{name}": columns[name] for name in names}
+        return {
+            f"--{name} {one}" if isinstance(columns[name], list) else f"--{name}": one
+            for name in names
+            for one in _listed(columns[name])
+        }
 
     what = "fill in the value"
     table, left_out = complete(table, of("sequence", "time", "begin", "end"), options, what)
-    channels = [options.symbol] if isinstance(options.symbol, str) else options.symbol
+    channels = _listed(options.symbol)
     if not options.drop_incomplete:
         observed = {**{f"--symbol {name}": name for name in channels}, **of("count")}
         complete(table, observed, options, what, "make such steps missing ones")
@@ -395,6 +408,11 @@ def _without_gaps(
     )
     said = f"{steps} of missing steps, without a value of {listed}"
     return replace(table, cells=cells), "; ".join(filter(None, (left_out, said)))
+
+
+def _listed(named: Any) -> list[str | None]:
+    """The columns that an option names, which may be repeated."""
+    return named if isinstance(named, list) else [named]
 
 
 def _suffix(path: Path) -> str:

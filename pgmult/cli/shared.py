@@ -197,7 +197,7 @@ def add_options(parser: Any, page: str, **more: Mapping[str, Any]) -> None:
         head, text = entry.split("  ", 1)
         name, _, form = head.partition(" ")
         place = name.lstrip("-").replace("-", "_").lower()
-        how = _how(name, form, " ".join(text.split())) | more.get(place, {})
+        how = _how(name, form, " ".join(text.split())) | dict(more.get(place, {}))
         parser.add_argument(name if name.startswith("-") else place, **how)
 
 

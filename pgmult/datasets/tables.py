@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_path, under_name
-from pgmult.core.labels import labels_of
+from pgmult.core.arguments import as_kind, as_path, as_strings, under_name
+from pgmult.core.labels import Levels, labels_of
 from pgmult.core.tables import (
+    Cells,
     ExactTable,
+    Lazily,
+    chosen_columns,
     columns_named,
     counts_of,
     exact_columns,
@@ -240,7 +243,7 @@ class DataTable(ExactTable):
         self,
         symbol: str | Sequence[str] | None = None,
         *,
-        sequence: str | None = None,
+        sequence: str | Sequence[str] | None = None,
         time: str | None = None,
         begin: str | None = None,
         end: str | None = None,
@@ -253,14 +256,30 @@ class DataTable(ExactTable):
         inputs: Any = None,
         maps: Mapping[str, Any] | None = None,
     ) -> "Sequences":
-        """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`."""
+        """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`.
+
+        Several columns of `sequence`, such as a person and a day, identify a sequence together.
+        """
         from pgmult.sequences.data.tables import sequences_of
 
+        table = self
+        if not isinstance(sequence, str | None):
+            table, sequence = self._joined(as_strings(sequence, "sequence"))
         return sequences_of(
-            self, symbol=symbol, sequence=sequence, time=time, begin=begin, end=end, wide=wide,
+            table, symbol=symbol, sequence=sequence, time=time, begin=begin, end=end, wide=wide,
             every=every, week_start=week_start, count=count, weight=weight, order=order,
             inputs=inputs, maps=maps,
         )  # fmt: skip
+
+    def _joined(self, columns: Sequence[str]) -> "tuple[DataTable, str]":
+        """The table with a column of the combinations of the labels of others, and its name."""
+        cells = chosen_columns(self.columns, columns, self.source, "sequence")
+        levels, codes = Levels.of(cells)
+        name = ":".join(columns)
+        joined = Cells(levels.names[codes], tuple(levels.names.tolist()))
+        names = (*self.cells, name)
+        every = Lazily(names, lambda column: joined if column == name else self.cells[column])
+        return replace(self, cells=every), name
 
     def rows(
         self,

@@ -200,3 +200,13 @@ class TestWords:
 def _zipf(count):
     weights = 1.0 / np.arange(1, count + 1)
     return weights / weights.sum()
+
+
+def test_several_columns_identify_a_sequence():
+    table = read({"who": [1, 1, 1, 1, 2, 2], "day": [1, 1, 2, 2, 1, 1], "at": [0, 1, 0, 1, 0, 1],
+                  "does": list("abbaab")})  # fmt: skip
+    data = table.sequences("does", sequence=["who", "day"], time="at")
+    assert data.names.tolist() == ["1:1", "1:2", "2:1"]
+    assert data.keys == ("who:day", "at")
+    with pytest.raises(ValueError, match="sequence must name columns of the table, got 'hour'"):
+        table.sequences("does", sequence=["who", "hour"], time="at")
