@@ -134,13 +134,15 @@ class Guesses:
             ]  # fmt: skip
         counts = [] if several else counts
         counts += [c for c in self.columns if c.is_survey_weight]
-        self.count = counts[0] if counts else None if several else self._cells_of_a_table()
+        self.count = counts[0] if counts else None
+        self.shared = self._shares_in_rows()
+        if not (counts or several or self.shared):
+            self.count = self._cells_of_a_table()
         self.places = [c for c in self.columns if c.kind == "US states"]
         self.coordinates = self._coordinates()
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
         self.subject = list[ColumnGuess]()  # what the file is called after
-        self.shared = self._shares_in_rows()
         self.turned = self._samples_side_by_side()
         self.counted: tuple[str, list[ColumnGuess]] | None = None
         self.counted = self._counts_side_by_side()
@@ -158,7 +160,9 @@ class Guesses:
             jobs.append(choice)
         elif sequences := self._spells() or self._careers():
             jobs.append(sequences)
-        elif not self._rows_of_a_choice and self.shared is None:
+        elif self.shared is not None:
+            jobs.append(self._of_shares_in_rows(*self.shared))
+        elif not self._rows_of_a_choice:
             tables = [self._fields(), self._regression()]
             jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
         return [job for job in jobs if job is not None]
@@ -304,6 +308,26 @@ class Guesses:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If you ask about {or_of}, paste the command of that column."
         return Guess("Regression", why + self._left_out(outcomes), commands)
+
+    def _of_shares_in_rows(self, share: ColumnGuess, category: ColumnGuess) -> Guess | None:
+        """Rows that have the share of a category, in a sample whose size is a column."""
+        names = [
+            in_formula(c.name) for c in (category, share, *([self.count] if self.count else []))
+        ]
+        if self.count is None or self.count.kind != "whole numbers" or not all(names):
+            return None
+        percent = " / 100" if max(share.counts) > 1 else ""
+        terms = dict([*self._terms(category, share).items()][:MOST_TERMS])
+        used = [share, category, self.count, *terms.values()]
+        fit = self._fit(
+            "regression", used, [("--weight", [f"round({names[1]} * {names[2]}{percent})"])],
+            f"{names[0]} ~ {' + '.join(terms) or 1}",
+        )  # fmt: skip
+        why = (
+            f"How the shares of {listed([category])} depend on the other columns; a row counts for"
+        )
+        why += f" its share of {listed([self.count])}."
+        return Guess("Regression", why, [fit])
 
     def _left_out(self, outcomes: Sequence[ColumnGuess]) -> str:
         """A sentence on columns that have too many gaps for a formula."""
@@ -689,7 +713,7 @@ class Guesses:
                 f"{listed(shares)} are shares of 1 or of 100, and no column says of how many"
                 " observations: add it as a column n, and pgmult FILE prints the command."
             )
-        if self.shared is not None:
+        if self.shared is not None and self.count is None:
             share, category = self.shared
             sentences.append(
                 f"{listed([share])} are shares of {listed([category])}: add a column of counts, the"

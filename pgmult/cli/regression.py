@@ -20,13 +20,14 @@ from pgmult.cli.shared import (
     read_table,
     titled,
 )
-from pgmult.formulas.language import parse
+from pgmult.formulas.language import names_in, parse, parse_expression
 from pgmult.regression.family import REGRESSION
 
 _FIT = """
 TABLE  File of a table, such as survey.csv or survey.xlsx
 FORMULA  Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, blue) ~ ...
---weight COLUMN  Column of the number of observations that a row stands for
+--weight COLUMN  Column of the number of observations that a row stands for, or an expression, such
+    as "round(share * n / 100)"
 --family categories|dirichlet_multinomial|poisson|negative_binomial  Distribution of the outcome
     (default: categories, or dirichlet_multinomial for rows of counts of several categories)
 --ordered CATEGORY...  Categories from the lowest to the highest, if they have an order
@@ -60,7 +61,10 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.regression.models.additive import AdditiveRegression
 
     table = read_table(options.table, options)
-    table, left_out = complete_for([options.formula], table, options, options.weight)
+    weight: tuple[str, ...] = () if options.weight is None else (options.weight,)
+    if weight and options.weight not in table and "(" in options.weight:
+        weight = (*names_in(parse_expression(options.weight)),)
+    table, left_out = complete_for([options.formula], table, options, *weight)
     data = table.rows(
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
         maps=dict(_map(text, options) for text in options.map), unit=options.unit,

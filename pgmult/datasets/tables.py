@@ -277,9 +277,13 @@ class DataTable(ExactTable):
         levels, codes = Levels.of(cells)
         name = ":".join(columns)
         joined = Cells(levels.names[codes], tuple(levels.names.tolist()))
+        return self._with(name, joined), name
+
+    def _with(self, name: str, cells: Cells) -> "DataTable":
+        """The table with one more column."""
         names = (*self.cells, name)
-        every = Lazily(names, lambda column: joined if column == name else self.cells[column])
-        return replace(self, cells=every), name
+        every = Lazily(names, lambda column: cells if column == name else self.cells[column])
+        return replace(self, cells=every)
 
     def rows(
         self,
@@ -291,12 +295,26 @@ class DataTable(ExactTable):
         family: str | None = None,
         unit: str = "observation",
     ) -> "AdditiveRows":
-        """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`."""
+        """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`.
+
+        Besides a column, `weights` may be an expression such as ``"round(share * n / 100)"``.
+        """
+        from pgmult.formulas.coding import numbers_by_row
         from pgmult.regression.rows import rows_of
 
+        table = self
         with rows_in_words(self):
+            if weights is not None and weights not in self.cells and "(" in weights:
+                cells = Cells(numbers_by_row(weights, self.cells, len(self)))
+                table = self._with(weights, cells)
             return rows_of(
-                formula, self, weights=weights, ordered=ordered, maps=maps, family=family, unit=unit
+                formula,
+                table,
+                weights=weights,
+                ordered=ordered,
+                maps=maps,
+                family=family,
+                unit=unit,
             )
 
     def choices(

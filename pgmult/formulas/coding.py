@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import Columns, days_of
+from pgmult.formulas.columns import Columns, days_of, read_columns
 from pgmult.formulas.functions import (
     BASES,
     CALENDAR,
@@ -31,7 +31,16 @@ from pgmult.formulas.functions import (
     State,
     known_functions,
 )
-from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
+from pgmult.formulas.language import (
+    Call,
+    Name,
+    Node,
+    Number,
+    Term,
+    Text,
+    names_in,
+    parse_expression,
+)
 
 Scoped = tuple[tuple[str, bool], ...]
 """Factors of a product, and whether labels leave out their first."""
@@ -328,6 +337,19 @@ class Coding:
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"formula {self.formula!r}: {why}")
+
+
+def numbers_by_row(expression: str, table: Mapping[str, Any], num_rows: int) -> FloatArray:
+    """Evaluate an expression such as ``round(share * n)`` in every row of a table.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a row has no finite number.
+    """
+    node = parse_expression(expression)
+    columns = read_columns(table, [*dict.fromkeys(names_in(node))], num_rows)
+    return Coding(expression).numbers(node, columns)
 
 
 def _unit_of(node: Node, rows: Columns) -> str:

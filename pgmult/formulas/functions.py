@@ -42,7 +42,7 @@ State = dict[str, NDArray[Any]]
 ROWWISE: Mapping[str, Any] = {
     "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "exp": np.exp,
     "expm1": np.expm1, "sqrt": np.sqrt, "abs": np.abs, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "I": lambda x: x,
+    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "round": np.round, "I": lambda x: x,
 }  # fmt: skip
 """Functions of one number."""
 

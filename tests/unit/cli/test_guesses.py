@@ -399,14 +399,32 @@ def test_tables_of_samples_by_species_are_turned_round(tmp_path):
     assert "exchange rows and columns" in guesses.lacking()[0]
 
 
-def test_shares_in_rows_are_no_cause_and_a_sample_no_weight(tmp_path):
+def test_shares_in_rows_count_for_their_part_of_a_sample(tmp_path):
     polls = {"pollster": [f"p{i // 6}" for i in range(60)], "day": [i // 3 for i in range(60)],
              "sample_size": [900 + i // 3 for i in range(60)],
              "candidate": ["L", "R", "other"] * 20,
              "pct": [x for i in range(20) for x in (40 + i % 5, 50 - i % 5, 10.0)]}  # fmt: skip
+    weight = "round(pct * sample_size / 100)"
+    (command,) = commands(tmp_path, polls)["Regression"]
+    assert "'candidate ~ (1 | pollster) + s(day)'" in command
+    assert f"--weight '{weight}'" in command
+    table = pgmult.read(polls)
+    rows = table.rows("candidate ~ s(day)", weights=weight)
+    exact = pgmult.read(polls | {"n": np.round(table["pct"] * table["sample_size"] / 100.0)})
+    other = exact.rows("candidate ~ s(day)", weights="n")
+    np.testing.assert_array_equal(rows.counts, other.counts)
+    del polls["sample_size"]
     guesses = Guesses(tmp_path / "t.csv", columns_of(pgmult.read(polls)), [])
     assert not guesses.jobs()
     assert "'pct' are shares of 'candidate'" in guesses.lacking()[0]
+
+
+def test_people_and_days_are_sequences_together(tmp_path):
+    rows = [(who, day, slot) for who in range(12) for day in (1, 2) for slot in range(20)]
+    diary = dict(zip(("person", "day", "slot"), map(list, zip(*rows, strict=True)), strict=True))
+    commands_of = commands(tmp_path, diary | {"does": draw(3, ["work", "rest", "eat"], len(rows))})
+    (command,) = commands_of["Sequences"]
+    assert "--symbol does --sequence person --sequence day --time slot" in " ".join(command.split())
 
 
 def test_letters_are_for_a_fasta_file(tmp_path):
