@@ -11,7 +11,7 @@ import errno
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +238,23 @@ def refuse_held(run: Path, family: Family) -> None:
         )
 
 
+def _beside_pages(
+    path: Path,
+    notes: Mapping[str, Any],
+    report: Callable[[StoredRun], Any],
+    draw: Callable[[Previews], Any],
+    *job: Any,
+) -> StoredRun | None:
+    """Draw while provisional pages are written; None after Ctrl-C before a draw was kept."""
+    silence_reported_warnings()
+    pages = Previews(path, path / PAGE, lambda run: report(StoredRun(path, run, notes)), *job)
+    try:
+        with pages:
+            return StoredRun(path, draw(pages), notes)
+    except KeyboardInterrupt:
+        return None
+
+
 def sampled(
     options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], Any]
 ) -> StoredRun | None:
@@ -247,32 +264,23 @@ def sampled(
     """
     from pgmult.sampling.driver import sample
 
-    silence_reported_warnings()
     noted = False
 
-    def note(sweep: Any) -> None:
-        nonlocal noted
-        if not noted:
-            job.write(options.out, family.name)
-            noted = True
-        pages(sweep)
+    def draw(pages: Previews) -> Any:
+        def note(sweep: Any) -> None:
+            nonlocal noted
+            if not noted:
+                job.write(options.out, family.name)
+                noted = True
+            pages(sweep)
 
-    def so_far(posterior: Any) -> Any:
-        return report(StoredRun(options.out, posterior, job.notes))
+        return sample(
+            job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
+            until=options.until, cluster=getattr(options, "cluster", None),
+            starts=getattr(options, "starts", "independent"), **running(options),
+        )  # fmt: skip
 
-    page, cluster = options.out / PAGE, getattr(options, "cluster", None)
-    pages = Previews(options.out, page, so_far, job.model, job.data, job.keep)
-    try:
-        with pages:
-            posterior = sample(
-                job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
-                until=options.until, cluster=cluster,
-                starts=getattr(options, "starts", "independent"),
-                **running(options),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        return None
-    return StoredRun(options.out, posterior, job.notes)
+    return _beside_pages(options.out, job.notes, report, draw, job.model, job.data, job.keep)
 
 
 def resumed(
@@ -284,26 +292,12 @@ def resumed(
 
     if not options.run.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
-    notes = _notes(options.run, family)
-    silence_reported_warnings()
-    until = options.until
-    if (
-        until is None
-        and options.draws is None
-        and "until" not in RunReader(options.run).meta["attrs"]
-    ):
+    notes, until = _notes(options.run, family), options.until
+    has_goal = until is not None or options.draws is not None
+    if not has_goal and "until" not in RunReader(options.run).meta["attrs"]:
         until = notes.get("until")  # the goal that it was begun with, and has not reached
-
-    def so_far(posterior: Any) -> Any:
-        return report(StoredRun(options.run, posterior, notes))
-
-    try:
-        with Previews(options.run, options.run / PAGE, so_far):
-            posterior = resume(
-                options.run, draws=options.draws, cores=options.cores,
-                progressbar=not options.quiet, until=until,
-                cluster=getattr(options, "cluster", None),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        return None
-    return StoredRun(options.run, posterior, notes)
+    draw = partial(
+        resume, options.run, draws=options.draws, cores=options.cores,
+        progressbar=not options.quiet, until=until, cluster=getattr(options, "cluster", None),
+    )  # fmt: skip
+    return _beside_pages(options.run, notes, report, lambda pages: draw())

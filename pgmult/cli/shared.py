@@ -329,10 +329,6 @@ SEED = option(
     "--seed", to="random_seed", type=at_least(0), default=0, metavar="N",
     help="Seed of the random numbers (default: 0)",
 )  # fmt: skip
-PROBABILITY = option(
-    "--probability", type=share, default=0.9, metavar="P",
-    help="Probability of the intervals (default: 0.9)",
-)  # fmt: skip
 AT = option(
     "--at", read=_settings, action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
     help="Set a column to a value, or use the rows with these values; may be repeated",
@@ -503,7 +499,7 @@ def print_answer(answer: Any, options: argparse.Namespace, *, tidy: bool = False
 
     Parameters
     ----------
-    answer : Report, or an object with a ``table`` or ``to_columns``, or mapping of columns
+    answer : Report, Answer, Table or mapping of columns
     options : Namespace
         It has ``out``, ``json`` and ``figure`` where the command has them.
     tidy : bool
@@ -534,10 +530,9 @@ def columns_of(answer: Any) -> Mapping[str, Any]:
     """Return the numbers of an answer, by column."""
     from pgmult.core.tabled import Table
 
-    if isinstance(answer, Mapping | Table):
-        return answer.columns if isinstance(answer, Table) else answer
-    columns = answer.table().columns if hasattr(answer, "table") else answer.to_columns()
-    return dict(columns)
+    if isinstance(answer, Mapping):
+        return answer
+    return answer.columns if isinstance(answer, Table) else dict(answer.table().columns)
 
 
 def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> None:

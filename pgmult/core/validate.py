@@ -37,59 +37,46 @@ def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
+def _refuse(bad: Any, array: NDArray[Any], name: str, wanted: str, hint: str = "") -> None:
+    """Raise ValueError with the first of the bad entries, if there is one."""
+    bad = np.asarray(bad)
+    if bad.any():
+        raise ValueError(
+            f"{name} must {wanted}, got {array[bad].flat[0]}{place_of(bad)}{hint and f' ({hint})'}"
+        )
+
+
 def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """A C-ordered float64 array without nan or inf."""
     array = np.ascontiguousarray(_as_numeric(value, name), dtype=np.float64)
     array = array.reshape(np.shape(value))
-    bad = ~np.isfinite(array)
-    if bad.any():
-        raise ValueError(f"{name} must be finite, got {array[bad].flat[0]}{place_of(bad)}")
+    _refuse(~np.isfinite(array), array, name, "be finite")
     return array
 
 
 def as_positive(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """A float64 array of finite numbers > 0."""
     array = as_finite(value, name)
-    bad = array <= 0.0
-    if bad.any():
-        raise ValueError(f"{name} must be positive, got {array[bad].flat[0]}{place_of(bad)}")
+    _refuse(array <= 0.0, array, name, "be positive")
     return array
 
 
 def as_nonnegative(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """A float64 array of finite numbers >= 0."""
     array = as_finite(value, name)
-    bad = array < 0.0
-    if bad.any():
-        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{place_of(bad)}")
+    _refuse(array < 0.0, array, name, "be non-negative")
     return array
 
 
 def as_counts(value: ArrayLike, name: str = "counts") -> NDArray[np.int64]:
     """A C-ordered int64 array of counts; floats are taken when they hold integers."""
-    array = _as_numeric(value, name)
+    array, wanted = _as_numeric(value, name), "be non-negative integers"
     if array.dtype.kind == "f":
-        bad = ~np.isfinite(array)
-        if bad.any():
-            raise ValueError(
-                f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
-                " (a missing row is a row of zeros)"
-            )
-        bad = array != np.floor(array)
-        if bad.any():
-            raise ValueError(
-                f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
-                " (did you pass proportions?)"
-            )
-    bad = np.asarray(array < 0)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be non-negative integers, got {array[bad].flat[0]}{place_of(bad)}"
-        )
+        _refuse(~np.isfinite(array), array, name, wanted, "a missing row is a row of zeros")
+        _refuse(array != np.floor(array), array, name, wanted, "did you pass proportions?")
+    _refuse(array < 0, array, name, wanted)
     if array.dtype.kind in "uf" and array.dtype.itemsize >= 4:  # smaller ones end below 2**63
-        bad = np.asarray(array >= 2**63)
-        if bad.any():
-            raise ValueError(f"{name} must be below 2**63, got {array[bad].flat[0]}{place_of(bad)}")
+        _refuse(array >= 2**63, array, name, "be below 2**63")
     return np.ascontiguousarray(array, dtype=np.int64).reshape(array.shape)
 
 
@@ -100,16 +87,10 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
         raise ValueError(
             f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
         )
-    bad = array < 0.0
-    if bad.any():
-        raise ValueError(f"{name} must be non-negative, got {array[bad].flat[0]}{place_of(bad)}")
-    totals = array.sum(axis=-1)
-    bad = np.abs(totals - 1.0) > 1e-6
-    if bad.any():
-        raise ValueError(
-            f"{name} must sum to 1 on its last axis, got {totals[bad].flat[0]}{place_of(bad)}"
-            " (divide by the sum first)"
-        )
+    _refuse(array < 0.0, array, name, "be non-negative")
+    totals = np.asarray(array.sum(axis=-1))
+    odd = np.abs(totals - 1.0) > 1e-6
+    _refuse(odd, totals, name, "sum to 1 on its last axis", "divide by the sum first")
     return array
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
@@ -61,34 +60,6 @@ NA_VALUES = ("", "NA")
 """What a cell reads that holds no value, in every reader that takes ``na_values``."""
 
 
-def typed(
-    cells: Sequence[str | None], name: str, time_zone: str | None = None, numbers: bool = True
-) -> NDArray[Any]:
-    """A column of a file as numbers or dates where all of its cells are, else as strings.
-
-    Parameters
-    ----------
-    cells : sequence of str, None where there is no value
-    name : str
-        The column, for errors.
-    time_zone : str, optional
-        As in `pgmult.read`.
-    numbers : bool
-        Whether strings can be numbers; where they have quotes, as in JSON, they are none.
-
-    Returns
-    -------
-    array
-        Of objects, with None, where whole numbers or strings are missing; missing dates are NaT.
-
-    Examples
-    --------
-    >>> typed(["1", "2"], "x"), typed(["1", None], "x"), typed(["1", "x"], "x")
-    (array([1, 2]), array([1, None], dtype=object), array(['1', 'x'], dtype='<U1'))
-    """
-    return _typed(_Texts.of(cells), name, time_zone, numbers).values
-
-
 class _Texts(NamedTuple):
     """Cells of text: the different ones, and the number of that of each row."""
 
@@ -104,7 +75,17 @@ class _Texts(NamedTuple):
 
 
 def _typed(texts: _Texts, name: str, time_zone: str | None = None, numbers: bool = True) -> Cells:
-    """Make cells of a column as `typed` does, with the order and zone that `Cells` keeps."""
+    """Make cells of a column: numbers or dates where all of its texts are, else strings.
+
+    Whole numbers and strings with gaps are objects, with None; missing dates are NaT. Strings that
+    have quotes, as in JSON, are no `numbers`.
+
+    >>> for cells in (["1", "2"], ["1", None], ["1", "x"]):
+    ...     _typed(_Texts.of(cells), "x").values
+    array([1, 2])
+    array([1, None], dtype=object)
+    array(['1', 'x'], dtype='<U1')
+    """
     present = [text for text in texts.different if text is not None]
     are_numbers = numbers and all(map(_NUMBER.fullmatch, present))
     if present and not are_numbers and all(map(_DATE.fullmatch, present)):
@@ -130,7 +111,7 @@ def _day(text: str) -> str:
 def is_number_or_date(cell: str) -> bool:
     """Whether a cell of a table can be of a column of numbers or of dates."""
     may_be = _NUMBER.fullmatch(cell) or _DATE.fullmatch(cell)
-    return bool(may_be) and typed([cell], "").dtype.kind not in "UO"
+    return bool(may_be) and _typed(_Texts.of([cell]), "").values.dtype.kind not in "UO"
 
 
 class RawTable(NamedTuple):
@@ -358,9 +339,7 @@ def cells_of_file(
     names: Sequence[str],
     delimiter: Any = None,
     encoding: str | None = None,
-    na_values: Sequence[str] = NA_VALUES,
     meter: Meter | None = None,
-    sheet: str | None = None,
 ) -> Iterator[tuple[Any, ...]]:
     """Cells of some columns, a row at a time: None where there is no value.
 
@@ -378,9 +357,9 @@ def cells_of_file(
     elif form in DELIMITED:
         table = _csv_rows(path, delimiter, encoding, meter)
         columns = dict.fromkeys(next(table))
-        rows = _csv_cells(table, names, columns, frozenset(as_strings(na_values, "na_values")))
+        rows = _csv_cells(table, names, columns, frozenset(NA_VALUES))
     else:
-        whole, *_ = columns_of_file(path, delimiter, encoding, na_values, sheet=sheet)
+        whole, *_ = columns_of_file(path, delimiter, encoding)
         columns = dict.fromkeys(whole)
         _check_there(path, names, columns, delimiter)
         rows = zip(*(whole[name].values.tolist() for name in names), strict=True)
@@ -481,7 +460,7 @@ def labels_of_cells(kinds: set[str]) -> Callable[[Any], str]:
 
 
 def kind_of_cell(cell: Any, *, of_csv: bool) -> str:
-    """What a column can be that has this cell: see `typed` and `_one_kind`."""
+    """What a column can be that has this cell: see `_typed` and `_one_kind`."""
     return "number cell" if of_csv and _NUMBER.fullmatch(cell) else type(cell).__name__
 
 

@@ -124,6 +124,16 @@ def framed(svg: Markup, caption: str, keys: Sequence[Markup] = ()) -> Markup:
     return tag("figure", tag("figcaption", caption), svg, legend)
 
 
+def drawing(
+    parts: Sequence[Markup], label: str, width: float, height: float, is_fixed: bool = False
+) -> Markup:
+    """A drawing as wide as a page has room, or of a fixed width."""
+    return tag(
+        "svg", parts, class_="drawing", role="img", aria_label=label,
+        viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width) if is_fixed else None,
+    )  # fmt: skip
+
+
 def key(swatch: Markup, name: str, colour: int | None = None) -> Markup:
     """An entry of a legend; without the number of a colour it is grey."""
     drawn = tag("svg", swatch, viewBox="0 0 30 14", aria_hidden="true")

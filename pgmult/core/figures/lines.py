@@ -12,6 +12,7 @@ from pgmult.core.figures.base import (
     axes_or_new,
     clean,
     dashes_of,
+    drawing,
     framed,
     key,
     legend_beside,
@@ -150,22 +151,18 @@ class Lines(Figure):
             parts.append(tag("path", class_="divider", d=f"M{x:.1f} {_TOP:.0f}V{floor:.0f}"))
         level = floor + 5.0
         for line in self.lines:
-            drawn = _line_parts(line, at)
+            strokes = _line_parts(line, at)
             if line.rug is not None:
                 places = at(line.rug, np.full(len(line.rug), bottom))[0]
                 marks = "".join(f"M{x:.1f} {level:.0f}v4" for x in places)
-                drawn.append(tag("path", class_="rug", d=marks))
+                strokes.append(tag("path", class_="rug", d=marks))
                 level += _RUG
-            parts.append(tag("g", drawn, class_=f"c{line.colour % NUM_COLOURS}"))
+            parts.append(tag("g", strokes, class_=f"c{line.colour % NUM_COLOURS}"))
         middle = (_LEFT + right) / 2.0
         parts.append(tag("text", self.x_label, class_="middle", x=middle, y=height - 5.0))
-        drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {width:.0f} {height:.0f}",
-            width=None if self.size == _SIZE else round(width),
-        )  # fmt: skip
         caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
-        return framed(drawing, caption, self.keys())
+        svg = drawing(parts, self.label, width, height, self.size != _SIZE)
+        return framed(svg, caption, self.keys())
 
     def keys(self) -> list[Markup]:
         """What stands in the legend."""

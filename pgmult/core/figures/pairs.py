@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed
+from pgmult.core.figures.base import Axes, Figure, axes_or_new, drawing, framed
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import FloatArray
 
@@ -133,11 +133,7 @@ class HeatMap(Figure):
         middle = left + wide * len(self.columns) / 2
         parts.append(tag("text", self.x_label, class_="middle", x=middle, y=floor + 28.0))
         size = round(left + wide * len(self.columns) + 20.0), round(floor + 34.0)
-        drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {size[0]} {size[1]}", width=size[0],
-        )  # fmt: skip
-        return framed(drawing, self.caption)
+        return framed(drawing(parts, self.label, *size, is_fixed=True), self.caption)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the matrix with matplotlib."""

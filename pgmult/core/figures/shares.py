@@ -13,6 +13,7 @@ from pgmult.core.figures.base import (
     Figure,
     axes_or_new,
     clean,
+    drawing,
     framed,
     key,
     legend_beside,
@@ -88,23 +89,19 @@ class Raster(Figure):
         parts += [tag("path", class_=_kind(n), d="".join(d)) for n, d in sorted(strokes.items())]
         floor = size * len(self.rows)
         parts += _axis(low, high, left, wide, floor, self.tick_text, self.x_label)
-        height = floor + _BOTTOM
-        drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {_WIDTH:.0f} {height:.0f}",
-        )  # fmt: skip
-        return framed(drawing, self.caption, _keys(self.categories, set(strokes)))
+        svg = drawing(parts, self.label, _WIDTH, floor + _BOTTOM)
+        return framed(svg, self.caption, _keys(self.categories, set(strokes)))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the rows with matplotlib."""
         axes = axes_or_new(axes, 7.0, 1.0 + 0.22 * len(self.rows))
-        drawn: dict[int, None] = {}
+        present: dict[int, None] = {}
         for r, (row, start) in enumerate(zip(self.rows, self._starts, strict=True)):
             for first, last, number in _runs(row):
                 ends = (start + first - 0.5, last - first)
                 axes.broken_barh([ends], (r - 0.4, 0.8), color=_paint(number))
-                drawn[number] = None
-        for number in sorted(drawn):
+                present[number] = None
+        for number in sorted(present):
             name = {MISSING: "no data", OTHER: "other"}.get(number) or self.categories[number]
             axes.plot([], [], "s", color=_paint(number), label=name)
         axes.set_yticks(range(len(self.rows)), list(map(_short, self.names)), fontsize=7)
@@ -169,10 +166,7 @@ class Stack(Figure):
             x = _LEFT + (self.divider - low) * wide
             parts.append(tag("path", class_="now", d=f"M{x:.1f} 0V{floor:.0f}"))
         parts += _axis(low, high, _LEFT, wide, floor, self.tick_text, self.x_label)
-        drawing = tag(
-            "svg", parts, class_="drawing", role="img", aria_label=self.label,
-            viewBox=f"0 0 {_WIDTH:.0f} {floor + _BOTTOM:.0f}",
-        )  # fmt: skip
+        svg = drawing(parts, self.label, _WIDTH, floor + _BOTTOM)
         shown = {*range(len(self.categories))} | ({OTHER} if self._has_rest else set())
         shown |= set() if self.seen is None else {*self.seen.tolist()}
         keys = _keys(self.categories, shown)
@@ -180,7 +174,7 @@ class Stack(Figure):
             keys.append(key(tag("rect", class_="gap", width=30, height=5), "above: what was seen"))
         if self.divider is not None:
             keys.append(key(tag("path", class_="now", d="M15 0V14"), "the last that was seen"))
-        return framed(drawing, self.caption, keys)
+        return framed(svg, self.caption, keys)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the stack with matplotlib."""
