@@ -132,7 +132,7 @@ class ColumnGuess:
         non_negative = self.kind == "whole numbers" and min(self.counts) >= 0
         if self.is_sample_size:
             return non_negative
-        measured = self.missing and self.is_called("body")  # in grams
+        measured = self.is_called("body") and (self.missing or self.is_called("thing"))  # in grams
         amounts = [rules().names[role] for role in ("count", "amount")]
         others = {x for x in self.words if not any(one.fullmatch(x) for one in amounts)}
         is_amount = self.is_called("amount") and others <= {"of", "the"}

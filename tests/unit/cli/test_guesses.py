@@ -57,6 +57,11 @@ TABLES = {
          "group": ["diatoms", "greens", "blues"] * 80, "n": [i % 40 + 1 for i in range(N)]},
         "'group ~ lake + s(day)' --weight n", "--time",
     ),
+    "what newborns weigh is no count": (
+        {"Plural": draw(0, [1, 2, 3]), "Premie": draw(1, [0, 1]), "mother": draw(2, ["a", "b"]),
+         "BirthWeightOz": [i % 60 + 80 for i in range(N)]},
+        "'Premie ~ mother + Plural + s(BirthWeightOz)", "--weight",
+    ),
     "coordinates of a grid": (
         {"x": [i // 3 % 8 for i in range(N)], "y": [i // 24 for i in range(N)],
          "species": ["ash", "elm", "oak"] * 80, "n": [i % 40 + 1 for i in range(N)]},
