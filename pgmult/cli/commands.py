@@ -17,10 +17,9 @@ from pgmult.cli.actions import Demo, add_demo, add_room
 from pgmult.cli.choice import ROOM as CHOICE
 from pgmult.cli.doctor import _doctor, _warmup
 from pgmult.cli.fields import ROOM as FIELDS
-from pgmult.cli.look import add_look, is_file
 from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
-from pgmult.cli.shared import INTERRUPTED, complain, show_warning
+from pgmult.cli.shared import INTERRUPTED, JSON, add_options, add_table, complain, show_warning
 from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
@@ -69,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["demo"] and _names_no_family(words[1:]):
         words.insert(1, "topics")  # the demonstration of whoever has not chosen one
-    if words and is_file(words[0]):
+    if words and _is_file(words[0]):
         words.insert(0, "look")
     options = _parser().parse_args(words)
     with warnings.catch_warnings():
@@ -105,6 +104,17 @@ def _names_no_family(arguments: Sequence[str]) -> bool:
     )
 
 
+def _is_file(word: str) -> bool:
+    """Whether the first word after ``pgmult`` is meant as a file: no command has such a name."""
+    return not word.startswith("-") and ("." in word or "/" in word)
+
+
+def _look(options: argparse.Namespace) -> int:
+    from pgmult.cli.look import show_columns
+
+    return show_columns(options)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pgmult", description="Bayesian inference for dependent multinomial data.",
@@ -117,7 +127,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    add_look(commands)
+    look = commands.add_parser(
+        "look",
+        help="Show the columns of a table and the commands that fit it (pgmult FILE for short)",
+    )
+    add_options(look, "FILE  Table, text or FASTA file")
+    add_table(look)
+    add_options(look, JSON)
+    look.set_defaults(command=_look)
     demo = commands.add_parser(
         "demo", help="Run an example, without a download", epilog="Without FAMILY: topics."
     )

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgmult.cli.guesses import Guess, Guesses, Option, command_of, file_of
 from pgmult.cli.kinds import SHOWN, ColumnGuess, columns_of, shortened
-from pgmult.cli.shared import JSON, add_options, add_table, plain, print_report, read_table
+from pgmult.cli.shared import plain, print_report, read_table
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Report, Section
@@ -29,24 +29,8 @@ _MISREAD = (
 )
 
 
-def is_file(word: str) -> bool:
-    """Whether the first word after ``pgmult`` is meant as a file: no command has such a name."""
-    return not word.startswith("-") and ("." in word or "/" in word)
-
-
-def add_look(commands: Any) -> None:
-    """``pgmult look FILE``, and ``pgmult FILE`` for short."""
-    look = commands.add_parser(
-        "look",
-        help="Show the columns of a table and the commands that fit it (pgmult FILE for short)",
-    )
-    add_options(look, "FILE  Table, text or FASTA file")
-    add_table(look)
-    add_options(look, JSON)
-    look.set_defaults(command=_look)
-
-
-def _look(options: argparse.Namespace) -> int:
+def show_columns(options: argparse.Namespace) -> int:
+    """Print what a file holds, and the commands that fit it."""
     from pgmult.datasets.files import is_table, suffix_of
 
     path: Path = options.file

@@ -20,7 +20,6 @@ from pgmult.cli.shared import (
     read_table,
     titled,
 )
-from pgmult.formulas.language import names_in, parse, parse_expression
 from pgmult.regression.family import REGRESSION
 
 _FIT = """
@@ -58,6 +57,7 @@ def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:
 
 
 def _job(options: argparse.Namespace) -> Job:
+    from pgmult.formulas.language import names_in, parse_expression
     from pgmult.regression.models.additive import AdditiveRegression
 
     table = read_table(options.table, options)
@@ -85,6 +85,8 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    from pgmult.formulas.language import parse
+
     new = arguments.pop("new")
     if new is None:
         return run.ask("predict", **arguments)
