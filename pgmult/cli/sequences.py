@@ -40,6 +40,7 @@ _BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
 _COLUMNS = (
     "symbol", "sequence", "time", "begin", "end", "wide", "every", "week_start", "count", "weight",
+    "known",
 )  # fmt: skip
 
 
@@ -55,6 +56,8 @@ DATA  Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .
 --count COLUMN  Column of counts (default: a row is one observation)
 --weight COLUMN  Column that says how much each sequence counts in averages over sequences;
     likelihoods are not weighted
+--known COLUMN  Column of the hidden state of --model hmm, empty where it is not known: these steps
+    are in that state, and states have these names
 --wide COLUMNS  Columns of the times, where a row is a sequence: y2000:y2009, 'y*' or a,b,c
 --every TIME  Length of a step, if times are dates: year, quarter, month, week, day, 2h, 5min, 15s;
     if they are numbers, how many make a step
@@ -66,11 +69,11 @@ _FIT = """
 --max-symbols K>=2  Keep the K most frequent symbols; steps of others are missing and summed out
 --symbols A,B  Symbols in the order of tables and figures; steps of others are missing
 --model lds|hmm|markov|markov2|auto  Linear dynamics (default), hidden states (default for several
-    --symbol), a Markov chain of order 1 or 2, or the best of these by brief runs
+    --symbol, and with --known), a Markov chain of order 1 or 2, or the best of these by brief runs
 --state-dim D  Dimensions of lds, or several numbers, such as 2,4,8, of which brief runs choose one
     (default: one less than symbols, at most 4, or 10 where steps have many counts)
 --states M  Hidden states of hmm, or several numbers, such as 2,3,4, of which brief runs choose one
-    (default: 8)
+    (default: 8, or those of --known)
 --inputs FORMULA  Formula of what acts on the steps, such as "~ temperature + (1 | animal)"
 --act-on transitions|emissions|both  What inputs change in hmm (default: transitions)
 --transitions FORMULA  Formula of what acts on the transitions of hmm alone, instead of --inputs
@@ -80,13 +83,13 @@ _FIT = """
 --only-observed  Rule out all transitions that do not occur in the data, of markov or markov2
 --hold-out STEPS>=1  Leave the last steps out of the fit and score them
 """
-_ONE_COLUMN = ("time", "begin", "end", "count", "weight")
+_ONE_COLUMN = ("time", "begin", "end", "count", "weight", "known")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
     add_options(
-        fit, _FIT, state_dim={"type": _numbers(1)}, states={"type": _numbers(2), "default": (8,)},
+        fit, _FIT, state_dim={"type": _numbers(1)}, states={"type": _numbers(2)},
         forbid={"nargs": 2, "metavar": ("FROM", "TO")},
     )  # fmt: skip
 
@@ -137,7 +140,7 @@ def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
 
 def _job(options: argparse.Namespace) -> Job:
     if options.model is None:
-        options.model = "hmm" if isinstance(options.symbol, list) else "lds"
+        options.model = "hmm" if isinstance(options.symbol, list) or options.known else "lds"
     if options.model in ("lds", "auto"):  # "auto" reads and tries the rest meanwhile
         begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
@@ -289,7 +292,8 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
     from pgmult.sequences.models.mixed_hmm import MixedHMM
 
     models: dict[str, tuple[Any, str]] = {}
-    for states in options.states:
+    numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
+    for states in numbers:
         words = f"a hidden Markov model of {states} states"
         model = MultinomialHMM(states, stickiness=None)
         if data.design is not None:
@@ -298,7 +302,7 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
             where = "transitions and emissions" if options.act_on == "both" else options.act_on
             formulas = parts or {where: options.inputs}
             words += " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas.items())
-        models["hmm" if len(options.states) == 1 else f"hmm {states}"] = model, words
+        models["hmm" if len(numbers) == 1 else f"hmm {states}"] = model, words
     return models
 
 
@@ -464,7 +468,9 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
     counts = scipy.sparse.csr_array(data.to_csr() @ pick)
     parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
     fewer = as_sequences(parts, alphabet=wanted, names=data.names)
-    same = {name: getattr(data, name) for name in ("starts", "every", "keys", "weights")}
+    same = {name: getattr(data, name) for name in (
+        "starts", "every", "keys", "weights", "known", "state_names",
+    )}  # fmt: skip
     fewer = replace(fewer, **same)
     return fewer if data.design is None else fewer.with_design(data.design)
 
@@ -472,7 +478,7 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
     is_table = _is_table(options.data)
-    unfollow(options, ["units", "weight"] if is_table else [*_COLUMNS, "delimiter"])
+    unfollow(options, ["units", "weight", "known"] if is_table else [*_COLUMNS, "delimiter"])
     new = _read(options, run.data.design)[0]
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
@@ -506,10 +512,12 @@ def _add_optional(parser: argparse.ArgumentParser) -> None:
 
 def _later(run: StoredRun) -> Any:
     """How the sequences went on, if that was held out."""
+    from pgmult.sequences.scores.rivals import bare
+
     if not run.held_out:
         return None
     counts = {name: run.held_out[name] for name in _HELD_OUT}
-    later = replace(run.data, **counts, inputs=None, design=None)
+    later = replace(bare(run.data), **counts)
     inputs = {
         name.removeprefix(_INPUT): column
         for name, column in run.held_out.items() if name not in _HELD_OUT

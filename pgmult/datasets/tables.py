@@ -252,6 +252,7 @@ class DataTable(ExactTable):
         week_start: str = "monday",
         count: str | None = None,
         weight: str | None = None,
+        known: str | None = None,
         order: str | ArrayLike | None = None,
         inputs: Any = None,
         maps: Mapping[str, Any] | None = None,
@@ -267,8 +268,8 @@ class DataTable(ExactTable):
             table, sequence = self._joined(as_strings(sequence, "sequence"))
         return sequences_of(
             table, symbol=symbol, sequence=sequence, time=time, begin=begin, end=end, wide=wide,
-            every=every, week_start=week_start, count=count, weight=weight, order=order,
-            inputs=inputs, maps=maps,
+            every=every, week_start=week_start, count=count, weight=weight, known=known,
+            order=order, inputs=inputs, maps=maps,
         )  # fmt: skip
 
     def _joined(self, columns: Sequence[str]) -> "tuple[DataTable, str]":

@@ -160,7 +160,8 @@ def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]
 
     Within a group those with a larger share of it come first.
     """
-    names = [f"state {m + 1}" for m in range(0 if path is None else int(path.max()) + 1)]
+    states = data.names_of_states(0 if path is None else int(path.max()) + 1)
+    names = [f"state {name}" for name in states]
     if path is None:
         shares = np.bincount(data.symbols, data.counts, data.num_symbols)
         main = np.argsort(-shares, kind="stable")

@@ -6,6 +6,7 @@ page.
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -207,16 +208,19 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
     """The matrix, and how long visits last and where they lead, with intervals."""
     sections = [moves.section()]
     if len(moves.before) == len(moves.after):
-        shares, last = moves.occupancy(steps), moves.durations()
-        where, middle = shares.mean[:, steps], np.median(last.draws, axis=0)
+        shares, lasts = moves.occupancy(steps), dict[str, str]()
+        with suppress(ValueError):  # nobody leaves any
+            last = moves.durations()
+            ends = np.array([np.median(last.draws, axis=0), last.lower, last.upper]).T
+            lasts = {
+                name: "{} [{}, {}]".format(*map(in_steps, of))
+                for name, of in zip(last.labels["in"], ends, strict=True)
+            }
+        where = shares.mean[:, steps]
         rows = [
-            (
-                name, f"{in_steps(middle[i])} [{in_steps(last.lower[i])},"
-                f" {in_steps(last.upper[i])}]",
-                *(f"{p:.2f}" for p in where[i]),
-            )
+            (name, lasts.get(name, "nobody leaves"), *(f"{p:.2f}" for p in where[i]))
             for i, name in enumerate(moves.before)
-        ]  # fmt: skip
+        ]
         sections.append(
             Section(
                 f"Visits, and where they lead in {steps} steps",

@@ -117,8 +117,12 @@ class States(Answer):
 
     @property
     def names(self) -> list[str]:
-        """What the states are called: their numbers from 1."""
-        return [str(m + 1) for m in range(len(self.shares.mean))]
+        """What the states are called: as the known ones are, the others by numbers from 1."""
+        return self.sequences.names_of_states(len(self.shares.mean))
+
+    @property
+    def _first(self) -> str:
+        return "the most frequent" if self.sequences.state_names is None else "the known ones"
 
     @property
     def sentences(self) -> list[str]:
@@ -154,7 +158,7 @@ class States(Answer):
         ]
         state, what, of, *numbers = (list(column) for column in zip(*rows, strict=True))
         return Table(
-            "Hidden states, the most frequent first.",
+            f"Hidden states, {self._first} first.",
             [
                 Column("state", state, "state"), Column("what", what, "what"),
                 Column("of", of, "of"),
@@ -168,7 +172,9 @@ class States(Answer):
         """A row for each step: the state on the most probable path, and probabilities of all."""
         data = self.sequences
         columns = place_columns(data, *places_of(data, np.arange(data.num_steps)))
-        columns.append(Column("state", self.path + 1, "state"))
+        is_named = data.state_names is not None
+        path = np.array(self.names)[self.path] if is_named else self.path + 1
+        columns.append(Column("state", path, "state"))
         for m, name in enumerate(self.names):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
         what = "The most probable path of states, and the probability of each"
@@ -205,7 +211,7 @@ class States(Answer):
             )  # fmt: skip
         return Section(
             "Hidden states",
-            "Matched over draws and chains, the most frequent first: the share of steps and the"
+            f"Matched over draws and chains, {self._first} first: the share of steps and the"
             f" mean steps of a visit ({percent} % intervals), its likeliest symbols, and the state"
             " that most often follows.",
             sentences=self.sentences,
@@ -280,6 +286,7 @@ def states(
     most = as_positive_int(max_draws, "max_draws")
     model, data_of_run = run.model, sequences_of(run)
     decoded = data_of_run if data is None else sequences_of(run, data)
+    decoded = replace(decoded, state_names=data_of_run.state_names)
     matched = matched_draws(run, most)
     taken = matched.taken
     until_last = ~is_after_last(data_of_run)
@@ -313,25 +320,34 @@ def states(
 
 
 def matched_draws(run: Posterior, max_draws: int) -> Matched:
-    """Draws of a run whose states are matched over draws and chains, the most frequent first."""
+    """Draws of a run whose states are matched over draws and chains, the most frequent first.
+
+    States that are known at some steps come before, and need no matching: as if each had been seen
+    at many more steps.
+    """
     data = sequences_of(run)
+    T, named = data.num_steps, 0 if data.state_names is None else len(data.state_names)
+    sure = T * np.eye(run.model.num_states)[:named]
     fits = max(10, _HELD // (data.num_steps * run.model.num_states))
     draws = list(draws_with_states(run, data, min(max_draws, fits)))
     chains = sorted({draw.chain for draw in draws})
     orders, means = [], []
     for c in chains:
-        order, mean = _matched([draw.probs for draw in draws if draw.chain == c])
+        probs = [np.concatenate([draw.probs, sure]) for draw in draws if draw.chain == c]
+        order, mean = _matched(probs)
         orders.append(order)
         means.append(mean)
     fit = np.asarray(run.sample_stats["log_likelihood"]).mean(axis=1)
     reference = int(np.argmax(fit[: len(chains)]))
     matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
-    alike = np.array([mean[:, order] for mean, order in zip(means, matches.order, strict=True)])
+    alike = np.array([mean[:T, order] for mean, order in zip(means, matches.order, strict=True)])
     both = np.minimum(alike, alike[reference]).sum(axis=1)
     either = np.maximum(alike, alike[reference]).sum(axis=1)
     matches = replace(matches, distance=1.0 - both / np.maximum(either, _TINY), limit=MATCH_LIMIT)
     used = np.asarray(matches.found.all(axis=1))
-    frequent = np.argsort(-alike[reference].mean(axis=0), kind="stable")
+    often = alike[reference].mean(axis=0)
+    often[:named] = np.arange(named + 1.0, 1.0, -1.0)
+    frequent = np.argsort(-often, kind="stable")
     best = alike.argmax(axis=2)
     taken: list[tuple[_Draw, IntArray]] = []
     for c in np.flatnonzero(used).tolist():

@@ -149,14 +149,26 @@ class Transitions(Answer):
         """Mean steps of a visit: 1 / (1 - p), p the probability of staying.
 
         Where inputs differ, it is the steps of all visits over the number of these: one over the
-        mean of 1 - p.
+        mean of 1 - p. States that nobody leaves have none, and are named in the caption.
+
+        Raises
+        ------
+        ValueError
+            If nobody leaves any state.
         """
         leaves = self._averaged(1.0 - np.diagonal(self._square(), axis1=3, axis2=4))
+        ends = (leaves >= _HARDLY).reshape(-1, len(self.before)).mean(axis=0) > 0.5
         caption = f"Mean steps of a visit to a {self.what}."
-        if (leaves < _HARDLY).any():
+        if not ends.all():
+            lasting = few_of(np.asarray(self.before)[~ends])
+            if not ends.any():
+                raise ValueError(f"durations need a {self.what} that is left, nobody leaves any")
+            caption += f" Nobody leaves {lasting}."
+        if (leaves[..., ends] < _HARDLY).any():
             caption += f" A visit that hardly ever ends has {1.0 / _HARDLY:,.0f}."
-        lasts = 1.0 / np.maximum(leaves, _HARDLY)
-        return self._estimand(lasts, {"in": self.before}, caption, is_ratio=True)
+        lasts = 1.0 / np.maximum(leaves[..., ends], _HARDLY)
+        names = [name for name, is_left in zip(self.before, ends, strict=True) if is_left]
+        return self._estimand(lasts, {"in": names}, caption, is_ratio=True)
 
     def reach(self, steps: int | None = None) -> Estimand:
         """Probability of being in each state at least once within so many steps, from each.
@@ -214,7 +226,7 @@ class Transitions(Answer):
     def figure(self) -> HeatMap:
         """A heat map: rows lead to columns."""
         mean = self.mean.reshape(-1, len(self.after))
-        rows = [": ".join(filter(None, pair)) for pair in self._rows]
+        rows = [f"{self.group} {one}: {name}" if one else name for one, name in self._rows]
         return HeatMap(
             mean, rows, list(self.after), label=f"probabilities of the next {self.what}",
             x_label=f"the next {self.what}", y_label=f"{self.what} now",
@@ -336,7 +348,7 @@ def transitions(
         taken = [(draw, np.arange(len(names))) for draw in draws_with_states(run, data, most)]
     else:
         taken, what = matched_draws(run, most).taken, "hidden state"
-        names = [str(m + 1) for m in range(model.num_states)]
+        names = data.names_of_states(model.num_states)
     values = {
         name: np.array([draw.values[name] for draw, _ in taken])
         for name in model.predictive_variables

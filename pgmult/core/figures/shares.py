@@ -85,7 +85,8 @@ class Raster(Figure):
                 strokes.setdefault(number, []).append(f"{box}h-{(b - a) * wide:.2f}z")
             if size >= 9.0 or r % 2 == 0 or not self.names[r - 1]:
                 name = _short(self.names[r])
-                parts.append(tag("text", name, class_="end", x=left - 5, y=top + 0.5 * size + 4))
+                y = max(top + 0.5 * size + 4, 9.0)  # the first one is taller than a low row
+                parts.append(tag("text", name, class_="end", x=left - 5, y=y))
         parts += [tag("path", class_=_kind(n), d="".join(d)) for n, d in sorted(strokes.items())]
         floor = size * len(self.rows)
         parts += _axis(low, high, left, wide, floor, self.tick_text, self.x_label)

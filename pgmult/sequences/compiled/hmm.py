@@ -31,6 +31,7 @@ class HiddenChains(NamedTuple):
     ``(num_symbols, num_states)``, one contiguous row a symbol; where steps have their own,
     `symbols` are the numbers of its rows. `transition` is
     ``(num_cells, num_states, num_states)``: ``which[t]`` is the one that leads into step t.
+    ``known[t]`` is the state of step t, or -1; it is empty where no state is known.
     """
 
     offsets: NDArray[np.int64]
@@ -44,6 +45,7 @@ class HiddenChains(NamedTuple):
     log_emission: _Floats
     in_logs: bool
     which: NDArray[np.int64]
+    known: NDArray[np.int64]
 
 
 @jit(inline=True)
@@ -114,6 +116,16 @@ def _filter(s, chains, filtered, log_predictive):
             for m in range(num_states):
                 predicted[m] = _log(chains.initial[m]) if in_logs else chains.initial[m]
         begin, end = indptr[t], indptr[t + 1]
+        if chains.known.size > 0 and chains.known[t] >= 0:
+            impossible = -math.inf if in_logs else 0.0
+            for m in range(num_states):
+                if m != chains.known[t]:
+                    predicted[m] = impossible
+            log_predictive[t] = _weigh_in_logs(
+                begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
+            )
+            filtered[row, chains.known[t]] = 0.0 if in_logs else 1.0  # whatever its probability
+            continue
         total = 0.0
         if begin == end:
             log_predictive[t] = 0.0

@@ -156,7 +156,7 @@ def in_steps(
     named = dict(columns)
     begin, end = named.pop("begin"), named.pop("end")
     if wide is not None:
-        if taken := [name for name in ("symbol", "time", "count") if named[name] is not None]:
+        if taken := [name for name in ("symbol", "time", "count", "known") if named.get(name)]:
             raise ValueError(f"{taken[0]} must be left out where wide names columns of times")
         if begin or end:
             raise ValueError("begin and end must be left out where wide names columns of times")

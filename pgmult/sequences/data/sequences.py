@@ -14,7 +14,7 @@ Sequences(2 sequences, 10 steps, 4 symbols, 10 observations)
 import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,9 +23,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_mapping, as_repeats, as_strings, brief, under_name
-from pgmult.core.labels import order_of
+from pgmult.core.labels import labels_of, numbered, order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
+from pgmult.core.tables import missing_in
 from pgmult.core.typing import ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
@@ -92,6 +93,10 @@ class Sequences:
         without an observation in a channel is missing there alone.
     weights : array, ``(num_sequences,)``, or None
         How much each sequence counts in averages over sequences; likelihoods are not weighted.
+    known : int64 array, ``(num_steps,)``, or empty
+        The hidden state of each step where it is known, -1 elsewhere: see `with_known_states`.
+    state_names : str array or None
+        What the hidden states that are known are called, the first ones of a model.
     """
 
     offsets: NDArray[np.int64]
@@ -110,6 +115,8 @@ class Sequences:
     rows_of: Whole | None = None
     channels: tuple[int, ...] = ()
     weights: NDArray[np.float64] | None = None
+    known: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    state_names: NDArray[np.str_] | None = None
 
     @property
     def follows(self) -> NDArray[np.bool_]:
@@ -216,6 +223,7 @@ class Sequences:
             inputs=None if self.inputs is None else self.inputs[steps],
             design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[chosen],
+            known=self.known[steps],
             weights=None if self.weights is None else self.weights[chosen],
             starts=None if self.starts is None else self.starts[chosen],
             rows_of=self.whole,
@@ -287,6 +295,55 @@ class Sequences:
             inputs = np.concatenate([inputs, _effect_columns(design)], axis=1)
         return replace(self, design=design, inputs=inputs if inputs.size else None)
 
+    def with_known_states(self, states: Any) -> "Sequences":
+        """The same sequences with the hidden states of the steps where these are known.
+
+        `pgmult.sequences.MultinomialHMM` and `pgmult.sequences.MixedHMM` take them: the steps are
+        in these states, which have the lowest numbers and these names.
+
+        Parameters
+        ----------
+        states : array or list, ``(num_steps,)``
+            A label for each step of all sequences, one sequence after the other; None or "" where
+            the state is not known. States are in the order of numbers, or of the alphabet.
+
+        Raises
+        ------
+        ValueError
+            If there is not one for each step, or none is known.
+
+        Examples
+        --------
+        >>> as_sequences(["ABBA"]).with_known_states(["well", None, None, "ill"]).known.tolist()
+        [1, -1, -1, 0]
+        """
+        cells = np.asarray(states, dtype=object)
+        if cells.shape != (self.num_steps,):
+            raise ValueError(
+                f"states must be one a step, {self.num_steps:,} in all, got shape {cells.shape}"
+            )
+        is_known = ~missing_in(cells) & (cells != "")
+        if not is_known.any():
+            raise ValueError("states must be known at a step at least, got none")
+        names, number = numbered(in_one_form(labels_of(cells[is_known], "states"), "states"))
+        known = np.full(self.num_steps, -1)
+        known[is_known] = number
+        return replace(self, known=known, state_names=names)
+
+    def of_states(self, num_states: int) -> "Sequences":
+        """The same sequences, refused where more hidden states are known than a model has."""
+        if self.state_names is not None and len(self.state_names) > num_states:
+            raise ValueError(
+                f"num_states must be at least the number of known states,"
+                f" {len(self.state_names)} ({few_of(self.state_names)}), got {num_states}"
+            )
+        return self
+
+    def names_of_states(self, num_states: int) -> list[str]:
+        """What hidden states are called: as the known ones are, or by their numbers from 1."""
+        named = [] if self.state_names is None else self.state_names.tolist()
+        return [*named, *(str(m + 1) for m in range(len(named), num_states))]
+
     def beginnings(self) -> "Sequences":
         """Every beginning of every sequence, of one step, of two, ..., each a sequence."""
         sizes = np.concatenate([np.arange(1, n + 1) for n in self.lengths])
@@ -355,6 +412,7 @@ class Sequences:
             offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
             indptr=np.concatenate([[0], np.cumsum(per_step)]),
             inputs=grown,
+            known=np.insert(self.known, after, -1) if self.known.size else self.known,
             rows_of=None,
         )
         return longer if design is None else longer.with_design(design)
@@ -375,6 +433,7 @@ class Sequences:
             inputs=None if self.inputs is None else self.inputs[steps],
             design=None if self.design is None else self.design.take(steps),
             names=None if self.names is None else self.names[sequences],
+            known=self.known[steps] if self.known.size else self.known,
             weights=None if self.weights is None else self.weights[sequences],
             starts=(
                 None
@@ -807,6 +866,15 @@ def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
             f"inputs must have shape ({total}, num_inputs), one row a step, got {array.shape}"
         )
     return array
+
+
+def without_known_states(data: Sequences, model: str) -> Sequences:
+    """The sequences, refused if they have known states."""
+    if data.known.size:
+        raise ValueError(
+            f"{model} has no hidden states to be known (MultinomialHMM and MixedHMM have)"
+        )
+    return data
 
 
 def without_channels(data: Sequences, model: str) -> Sequences:

@@ -69,6 +69,7 @@ def sequences_of(
     week_start: str = "monday",
     count: str | None = None,
     weight: str | None = None,
+    known: str | None = None,
     order: str | ArrayLike | None = None,
     inputs: str | Design | None = None,
     maps: Mapping[str, Any] | None = None,
@@ -111,6 +112,9 @@ def sequences_of(
     weight : str, optional
         The column that says how much each sequence counts in averages over sequences, such as how
         many people it stands for; the same in all rows of a sequence. Likelihoods are not weighted.
+    known : str, optional
+        The column of the hidden state, empty where that is not known: see
+        `Sequences.with_known_states`.
     order : "frequency", "given" or a permutation, optional
         The order of the sticks, as in `as_sequences`.
     inputs : str or Design, optional
@@ -137,8 +141,8 @@ def sequences_of(
         return in_channels({
             name: sequences_of(
                 table, symbol=name, sequence=sequence, time=time, begin=begin, end=end,
-                every=every, week_start=week_start, count=count, weight=weight, order=order,
-                inputs=inputs, maps=maps,
+                every=every, week_start=week_start, count=count, weight=weight, known=known,
+                order=order, inputs=inputs, maps=maps,
             )
             for name in channels
         })  # fmt: skip
@@ -150,7 +154,7 @@ def sequences_of(
         raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     roles = {
         "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
-        "end": end, "weight": weight,
+        "end": end, "weight": weight, "known": known,
     }  # fmt: skip
     one_role_each(roles)
     table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
@@ -226,6 +230,9 @@ def sequences_of(
     if weight is not None:
         weights = _weights_of(column(weight, "weight"), weight, of_sequence)
         sequences = replace(sequences, weights=weights)
+    if known is not None:
+        states = _states_of_steps(column(known, "known"), known, place, len(sequences.totals))
+        sequences = sequences.with_known_states(states)
     if inputs is not None:
         with under_name("inputs", of="formula"):
             if isinstance(inputs, str):
@@ -266,6 +273,23 @@ def _weights_of(cells: NDArray[Any], name: str, sequence: IntArray) -> FloatArra
             row = int(np.argmax(wrong))
             raise ValueError(f"column {name!r} must {what}, got {weights[row]:g} at row {row}")
     return weights[first]
+
+
+def _states_of_steps(
+    cells: NDArray[Any], name: str, place: IntArray, num_steps: int
+) -> NDArray[Any]:
+    """The hidden state of each step, None where no row has one."""
+    states = np.full(num_steps, None, dtype=object)
+    rows = np.flatnonzero(~missing_in(cells))
+    labels = labels_of(cells[rows], name)
+    states[place[rows]] = labels
+    if len(differs := np.flatnonzero(states[place[rows]] != labels)):
+        row = int(rows[differs[0]])
+        raise ValueError(
+            f"column {name!r} must have one state a step, got {labels[differs[0]]} at row {row} and"
+            f" {states[place[row]]} in another row of the step"
+        )
+    return states
 
 
 def _refuse_rows_of_others(

@@ -23,10 +23,17 @@ z is not stored in the chain: given the parameters its distribution is known exa
 likelihoods, `state_probs` and one-step-ahead predictions integrate it out. Steps without
 observations are summed out.
 
+Where `Sequences.known` has the state of a step, that step is in this state in all of this. The
+likelihood is then that of observations and known states together, and known states number, and
+name, the states.
+
 The posterior of many sequences has many modes, which no sweep leaves. A chain starts from the best
-of many short chains: after every `start_sweeps` sweeps the best third of them, by likelihood, goes
-on. Half of them begin with emissions like the observations around steps chosen at random, each far
-from those before it (Arthur and Vassilvitskii 2007, "k-means++").
+of many short chains, the best third of which, by likelihood, goes on until one is left. Half of
+them begin with emissions like the observations around steps chosen at random, each far from those
+before it (Arthur and Vassilvitskii 2007, "k-means++"). In those that go on states are replaced: one
+state, chosen at random, by the observations around a step that the others explain badly; after
+`start_sweeps` sweeps the likelier of both goes on (Fränti and Kivijärvi 2000, "Randomised local
+search algorithm for the clustering problem").
 
 >>> import pgmult
 >>> data = pgmult.sequences.as_sequences(["GATTACAGATTACAGATTACA", "TAGATTACAG"])
@@ -38,6 +45,7 @@ from those before it (Arthur and Vassilvitskii 2007, "k-means++").
 (1, 10, 3, 4)
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +55,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import xlogy
+from scipy.special import logsumexp, xlogy
 
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
@@ -74,6 +82,8 @@ _START_KAPPAS = (20.0, 1.0)  # in turn: states that last, and states that need n
 _REACH = 4  # steps on each side, of the observations around one
 _WORTH = 2.0  # observations that the shares of all are worth beside those around a step
 _MOST_WINDOWS, _MOST_CELLS = 2_000, 4_000_000  # of which some are chosen
+_REPLACED = 2  # times as many states of a start are replaced as there are short chains
+_LEAST_MOVE = 1e-3  # to or from a state that is new, where it is possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,8 +149,8 @@ class MultinomialHMM(Checked):
     stickiness_shape, stickiness_rate : float
         Gamma prior of kappa where it is learned.
     start_tries, start_sweeps : int
-        Short chains among which a chain takes its start, and sweeps after which the best third of
-        them goes on.
+        Short chains among which a chain takes its start, and sweeps after which they are compared.
+        Each time a third of them goes on, twice as many states as there were chains are replaced.
     allowed : bool array, ``(num_states, num_states)``, optional
         Row i: states that may follow state i; all by default. A state that nobody leaves has a row
         that allows itself alone.
@@ -160,7 +170,7 @@ class MultinomialHMM(Checked):
     concentration_rate: Positive = 1.0
     stickiness_shape: Positive = 1.0
     stickiness_rate: Positive = 0.1
-    start_tries: Annotated[int, as_repeats] = 24
+    start_tries: Annotated[int, as_repeats] = 12
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
     allowed: Annotated[NDArray[np.bool_], as_allowed] | None = None
 
@@ -187,7 +197,8 @@ class MultinomialHMM(Checked):
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
         hint = " (MixedHMM takes them)"
-        return without_inputs(as_sequences(data), "a hidden Markov model", hint)
+        sequences = without_inputs(as_sequences(data), "a hidden Markov model", hint)
+        return sequences.of_states(self.num_states)
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols and sequences by their names, where they have any."""
@@ -212,14 +223,17 @@ class MultinomialHMM(Checked):
     def simulate(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
     ) -> Sequences:
-        """New states and, given them, new observations."""
+        """New states and, given them, new observations; known are the states of the same steps."""
         transition, emission, which = self.probs_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
         over_rows(
             compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
             state.initial, transition, leading(transition, which), states, grain=1,
         )  # fmt: skip
-        return simulate_symbols(rng, emitted(emission, which, states), data)
+        simulated = simulate_symbols(rng, emitted(emission, which, states), data)
+        if not data.known.size:
+            return simulated
+        return replace(simulated, known=np.where(data.known < 0, -1, states))
 
     def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
@@ -250,19 +264,50 @@ class MultinomialHMM(Checked):
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
                 emission = _local_shares(rng, data, self.num_states)
+            if data.known.size:
+                emission = _known_shares(data, emission)
             for channel in data.channel_slices:
                 emission[:, channel] /= emission[:, channel].sum(axis=1, keepdims=True)
             chains.append(replace(state, emission=emission))
+
+        def swept(state: MultinomialHMMState) -> tuple[float, MultinomialHMMState]:
+            for _ in range(self.start_sweeps):
+                state = self.step(rng, state, data)
+            return self.log_likelihood(state, data), state
+
+        fits = [swept(state) for state in chains]
         while True:
-            for number, state in enumerate(chains):
-                for _ in range(self.start_sweeps):
-                    state = self.step(rng, state, data)
-                chains[number] = state
-            fits = np.array([self.log_likelihood(state, data) for state in chains])
-            best = np.argsort(-fits, kind="stable")[: -(-len(chains) // 3)]
-            if len(best) == len(chains):
-                return chains[int(best[0])]
-            chains = [chains[number] for number in best.tolist()]
+            best = sorted(fits, key=lambda fit: -fit[0])[: -(-len(fits) // 3)]
+            fits = [swept(state) for _, state in best]
+            replaced = _REPLACED * self.start_tries // len(fits) if self.start_sweeps else 0
+            for place, _ in itertools.product(range(len(fits)), range(replaced)):
+                other = swept(self._with_another(rng, fits[place][1], data))
+                fits[place] = max(fits[place], other, key=lambda fit: fit[0])
+            if len(fits) == 1:
+                return fits[0][1]
+
+    def _with_another(
+        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+    ) -> MultinomialHMMState:
+        """The state of a chain after one hidden state is replaced by another: see the module."""
+        M, around = self.num_states, _Around.draw(rng, data, self.num_states)
+        m = int(rng.integers(M))
+        others = np.delete(np.arange(M), m)
+        emission, transition = state.emission.copy(), state.transition.copy()
+        emission[m] = around.far_from(rng, around.fits(emission[others]))
+        for channel in data.channel_slices:
+            emission[m, channel] /= emission[m, channel].sum()
+        stays = np.diag(transition)[others].mean()
+        transition[m], transition[others, m] = (1.0 - stays) / (M - 1.0), (1.0 - stays) / M
+        transition[m, m] = stays
+        if self.allowed is not None:
+            transition = np.where(self.allowed, np.maximum(transition, _LEAST_MOVE), 0.0)
+        initial = state.initial.copy()
+        initial[m] = initial[others].mean()
+        transition /= transition.sum(axis=1, keepdims=True)
+        return replace(
+            state, initial=initial / initial.sum(), transition=transition, emission=emission
+        )
 
     def step(
         self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
@@ -393,9 +438,24 @@ class MultinomialHMM(Checked):
         -------
         array, ``(num_steps,)``
             Without multinomial coefficients; 0 at missing steps, -inf where a draw rules a step
-            out (which then counts as missing for the steps after it).
+            out (which then counts as missing for the steps after it). Known states of the steps
+            before count, that of the step itself does not.
         """
-        return log_predictive_of(self.chains(self.state_of(draw), data))
+        state = self.state_of(draw)
+        chains = self.chains(state, data)
+        log_predictive = log_predictive_of(chains)
+        if not data.known.size:
+            return log_predictive
+        with np.errstate(divide="ignore"):
+            log_probs = np.log(self.filtered_state_probs(state, data)[0])
+        rows = csr_array(
+            (chains.counts, chains.symbols, chains.indptr),
+            shape=(data.num_steps, len(chains.log_emission)),
+        )
+        return np.where(
+            data.known < 0, log_predictive,
+            np.where(data.totals > 0, logsumexp(log_probs + rows @ chains.log_emission, axis=1), 0),
+        )  # fmt: skip
 
     def step_probs(
         self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
@@ -482,32 +542,69 @@ def _share_of(data: Sequences) -> FloatArray:
     return np.asarray(times + 1.0, dtype=np.float64)
 
 
-def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) -> FloatArray:
-    """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``.
+def _known_shares(data: Sequences, emission: FloatArray) -> FloatArray:
+    """Emissions, those of states which are known somewhere by the observations of these steps."""
+    steps, emission = np.flatnonzero(data.known >= 0), emission.copy()
+    rows, share = data.to_csr()[steps].toarray(), _share_of(data)
+    for m in np.unique(data.known[steps]).tolist():
+        emission[m] = rows[data.known[steps] == m].sum(axis=0) + _WORTH * share / share.sum()
+    return emission
 
-    Each step is chosen with a chance in proportion to how much worse the shares chosen before
-    explain the observations around it than their own do.
+
+class _Around(NamedTuple):
+    """Observations around some steps.
+
+    Attributes
+    ----------
+    counts : array, ``(num_windows, num_symbols)``
+    share : array, ``(num_symbols,)``
+        Frequencies of the symbols of all.
+    best : array, ``(num_windows,)``
+        Log probabilities of the counts by their shares.
     """
-    share = _share_of(data)
-    share /= share.sum()
-    size = min(_MOST_WINDOWS, max(num_states, _MOST_CELLS // data.num_symbols), data.num_steps)
-    steps = rng.choice(data.num_steps, size=size, replace=False)
-    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
-    begin = np.maximum(steps - _REACH, data.offsets[sequence])
-    width = np.minimum(steps + _REACH + 1, data.offsets[sequence + 1]) - begin
-    indptr = np.concatenate([[0], np.cumsum(width)])
-    inside = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - begin, width)
-    around = csr_array((np.ones(len(inside)), inside, indptr), shape=(size, data.num_steps))
-    counts = (around @ data.to_csr()).toarray() + 1e-9 * share
-    best = xlogy(counts, counts / counts.sum(axis=1, keepdims=True)).sum(axis=1)
-    fit, chosen = np.full(size, -np.inf), list[FloatArray]()
+
+    counts: FloatArray
+    share: FloatArray
+    best: FloatArray
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator, data: Sequences, num_states: int) -> "_Around":
+        """Observations around steps chosen at random."""
+        share = _share_of(data)
+        share /= share.sum()
+        size = min(_MOST_WINDOWS, max(num_states, _MOST_CELLS // data.num_symbols), data.num_steps)
+        steps = rng.choice(data.num_steps, size=size, replace=False)
+        sequence = np.searchsorted(data.offsets, steps, side="right") - 1
+        begin = np.maximum(steps - _REACH, data.offsets[sequence])
+        width = np.minimum(steps + _REACH + 1, data.offsets[sequence + 1]) - begin
+        indptr = np.concatenate([[0], np.cumsum(width)])
+        inside = np.arange(indptr[-1]) - np.repeat(indptr[:-1] - begin, width)
+        around = csr_array((np.ones(len(inside)), inside, indptr), shape=(size, data.num_steps))
+        counts = (around @ data.to_csr()).toarray() + 1e-9 * share
+        best = xlogy(counts, counts / counts.sum(axis=1, keepdims=True)).sum(axis=1)
+        return cls(counts, share, best)
+
+    def fits(self, shares: FloatArray) -> FloatArray:
+        """Log probabilities of the counts by the best of some shares, ``(num_windows,)``."""
+        logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+        return np.asarray((self.counts @ logs.T).max(axis=1, initial=-np.inf))
+
+    def far_from(self, rng: np.random.Generator, fits: FloatArray) -> FloatArray:
+        """Shares of symbols around a step, chosen with a chance in proportion to how much worse
+        those that fit so well explain the observations around it than their own do.
+        """
+        worse = np.maximum(self.best - fits, 0.0) if np.isfinite(fits).all() else np.ones(len(fits))
+        number = rng.choice(len(worse), p=worse / worse.sum()) if worse.sum() > 0.0 else 0
+        row = self.counts[number] + _WORTH * self.share
+        return np.asarray(row / row.sum())
+
+
+def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) -> FloatArray:
+    """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``."""
+    around, chosen = _Around.draw(rng, data, num_states), np.empty((0, data.num_symbols))
     for _ in range(num_states):
-        worse = np.maximum(best - fit, 0.0) if chosen else np.ones(size)
-        number = rng.choice(size, p=worse / worse.sum()) if worse.sum() > 0.0 else 0
-        row = counts[number] + _WORTH * share
-        chosen.append(row / row.sum())
-        fit = np.maximum(fit, counts @ np.log(chosen[-1]))
-    return np.array(chosen)
+        chosen = np.concatenate([chosen, [around.far_from(rng, around.fits(chosen))]])
+    return chosen
 
 
 def chains_of(
@@ -546,7 +643,7 @@ def chains_of(
     in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
     return compiled.HiddenChains(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
-        logs[1], bool(in_logs), leading(transition, which),
+        logs[1], bool(in_logs), leading(transition, which), data.known,
     )  # fmt: skip
 
 

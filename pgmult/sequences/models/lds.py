@@ -73,6 +73,7 @@ from pgmult.sequences.data.sequences import (
     simulate_symbols,
     step_rows,
     without_channels,
+    without_known_states,
 )
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics
@@ -196,7 +197,9 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
 
     def as_data(self, data: Any) -> Sequences:
         """`Sequences`, from what `as_sequences` takes."""
-        sequences = without_channels(as_sequences(data), "MultinomialLDS")
+        sequences = without_known_states(
+            without_channels(as_sequences(data), "MultinomialLDS"), "MultinomialLDS"
+        )
         design = sequences.design
         if design is not None and design.terms:
             refuse_other_priors(design, self.priors)

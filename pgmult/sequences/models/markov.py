@@ -63,6 +63,7 @@ from pgmult.sequences.data.sequences import (
     with_rows,
     without_channels,
     without_inputs,
+    without_known_states,
 )
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.hmm import as_allowed, slice_log
@@ -135,7 +136,10 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             allowed.
         """
         sequences = without_inputs(
-            without_channels(as_sequences(data), "a Markov chain"), "a Markov chain"
+            without_known_states(
+                without_channels(as_sequences(data), "a Markov chain"), "a Markov chain"
+            ),
+            "a Markov chain",
         )
         size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
         if size > _MOST_ROWS:

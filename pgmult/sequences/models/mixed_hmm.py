@@ -212,7 +212,7 @@ class MixedHMM(MultinomialHMM):
                     " MultinomialHMM takes those without"
                 )
             sequences = sequences.with_design(make_design(sequences.inputs))
-        return sequences
+        return sequences.of_states(self.num_states)
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
@@ -463,7 +463,7 @@ def blank_chains(
         symbols = symbols + data.num_symbols * np.repeat(which, np.diff(data.indptr))
     return compiled.HiddenChains(
         data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
-        moves, log_moves, emits, log_emits, False, leading(moves, which),
+        moves, log_moves, emits, log_emits, False, leading(moves, which), data.known,
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, without_known_states
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.markov import refuse_not_allowed
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
@@ -110,7 +110,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
             If there are other symbols, several observations of a step, no inputs, or transitions
             that are not allowed.
         """
-        sequences = MixedHMM.as_data(self, data)
+        sequences = without_known_states(MixedHMM.as_data(self, data), "a Markov chain")
         if sequences.num_symbols != self.num_states:
             raise ValueError(
                 f"num_states must be the number of symbols, {sequences.num_symbols}, got"

@@ -72,7 +72,13 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
     inputs = None
     if train.inputs is not None and test.inputs is not None:
         inputs = np.concatenate([train.inputs, test.inputs])[order]
-    continued = replace(with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs)
+    known = train.known
+    if known.size:
+        later = test.known if test.known.size else np.full(test.num_steps, -1)
+        known = np.concatenate([known, later])[order]
+    continued = replace(
+        with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs, known=known
+    )
     if train.design is not None and test.design is not None:
         continued = continued.with_design(joined_designs(train.design, test.design, order))
     return continued, np.flatnonzero(order >= train.num_steps)

@@ -53,9 +53,9 @@ _ORDER = (  # from the simplest on
 )  # fmt: skip
 _ADVICE = {
     _SHARES: "say how frequent symbols are: their order predicts nothing that these models can use",
-    "a Markov chain of order 1": "take that: --model markov, pgmult.sequences.MarkovChain(1)",
-    "a Markov chain of order 2": "take that: --model markov2, pgmult.sequences.MarkovChain(2)",
-    "a hidden Markov model": "take that: --model hmm, pgmult.sequences.MultinomialHMM(8)",
+    "a Markov chain of order 1": "use that chain (--model markov, sequences.MarkovChain(1))",
+    "a Markov chain of order 2": "use that chain (--model markov2, sequences.MarkovChain(2))",
+    "a hidden Markov model": "use that model (--model hmm, sequences.MultinomialHMM(8))",
 }
 
 
@@ -278,8 +278,10 @@ def rival_models(model: Any, data: Sequences) -> dict[str, Any]:
 
 
 def bare(data: Sequences) -> Sequences:
-    """The sequences without their inputs."""
-    return replace(data, inputs=None, design=None)
+    """The sequences without their inputs and known states."""
+    return replace(
+        data, inputs=None, design=None, known=np.empty(0, dtype=np.int64), state_names=None
+    )
 
 
 def held_by(model: Any, data: Sequences) -> Sequences | None:

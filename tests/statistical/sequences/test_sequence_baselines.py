@@ -8,6 +8,7 @@ import pytest
 from pgmult.sequences import MultinomialHMM, as_sequences, in_channels
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.models import hmm as hmm_module
+from pgmult.sequences.scores.rivals import bare
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -19,6 +20,7 @@ SEQUENCES = as_sequences(
         np.array([[0, 2, 0], [0, 0, 1], [5, 0, 0]]),
     ]
 )
+KNOWN = SEQUENCES.with_known_states(["a", None, "b", None, None, "a", None, "b", None])
 SHORT = as_sequences([np.array([[6, 0, 0], [0, 4, 1]])] * 8 + [np.array([[0, 5, 0]])] * 4)
 HMM = MultinomialHMM(
     num_states=2, transition_concentration=None, emission_concentration=None, stickiness=None,
@@ -87,6 +89,20 @@ def test_hidden_markov_models(model):
 def test_several_channels():
     both = in_channels({"a": [[0, 2, -1, 1, 0], [1, 1]], "b": [[1, -1, -1, 0, 1], [0, 1]]})
     check_model(HMM, both, statistics=STATISTICS, replicates=400)
+
+
+def test_states_that_are_known_at_some_steps():
+    check_model(HMM, KNOWN, statistics=STATISTICS, replicates=400)
+
+
+def states_of_others(self, rng, state, data):
+    """States drawn as if none were known."""
+    return HMM.sample_states(rng, state, bare(data))
+
+
+def test_sweeps_that_forget_known_states_are_refused():
+    broken = mutant(HMM, sample_states=states_of_others)
+    rejects(check_geweke, broken, KNOWN, statistics=STATISTICS, replicates=400)
 
 
 def test_hidden_markov_models_in_logarithms(monkeypatch):

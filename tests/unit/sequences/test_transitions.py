@@ -72,6 +72,9 @@ def test_what_is_ruled_out_or_certain_has_no_interval():
     moves = sampled(model, as_sequences(["WIWD", "WWID"], alphabet="WID")).transitions()
     rows = [line.split() for line in str(moves.table()).splitlines() if line.startswith("D ")]
     assert [row[-1] for row in rows] == ["fixed"] * 3
+    lasts = moves.durations()
+    assert list(lasts.labels["in"]) == ["W", "I"]
+    assert lasts.caption.endswith("Nobody leaves D.")
     assert moves.section().rows[-1] == ("D", "0.00", "0.00", "1.00")
 
 
