@@ -93,6 +93,25 @@ def test_markov_chains_with_inputs(data, sampler):
     check_model(model, data, replicates=100, sweeps=2)
 
 
+@pytest.mark.parametrize(
+    ("formula", "sampler"),
+    [("~ x + (1 | who)", OfOneDistribution), ("~ (x || who)", OfOneBase)],
+    ids=["intercepts", "slopes"],
+)
+def test_transitions_that_are_ruled_out(formula, sampler):
+    """Nobody leaves "C", and "B" does not lead there."""
+    symbols = np.array([None if i in (2, 9, 10, 15) else s for i, s in enumerate("ABBACC" * 3)])
+    data = pgmult.read(TABLE | {"is": symbols}).sequences(
+        "is", sequence="who", time="t", inputs=formula
+    )
+    allowed = np.array([[1, 1, 1], [1, 1, 0], [0, 0, 1]])
+    term = formula.partition("~ ")[2].removeprefix("x + ")
+    chain = MixedMarkovChain(3, allowed=allowed, priors={term: HalfT(6, 0.8)})
+    model = mutant(chain, sampler=lambda self, d: sampler(self, d))
+    kinds = STATISTICS | {"fit": chain.log_likelihood}
+    check_geweke(model, data, statistics=kinds, replicates=60, sweeps=2)
+
+
 class OfAnotherStep(OfOneDistribution):
     """Transitions with the inputs of the step before."""
 
