@@ -79,7 +79,7 @@ def test_states_that_are_known_at_some_steps():
     every = ["1", None, None, "2", None] * DATA.num_steps
     data = DATA.with_known_states(every[: DATA.num_steps])
     own = {"log_likelihood": BOTH.log_likelihood, "suits": suits}
-    check_geweke(BOTH, data, statistics=STATISTICS | own, replicates=150)
+    check_geweke(BOTH, data, statistics=STATISTICS | own, replicates=80)
 
 
 @pytest.mark.parametrize("inputs", ["transitions", "emissions"])
