@@ -119,6 +119,11 @@ class Guesses:
             if c.can_be_named and not c.is_row_number
             and (4 - (c.is_outcome > 0)) * c.missing < 2 * len(c.cells)
         ]  # fmt: skip
+        if weights := [c for c in self.columns if c.is_survey_weight]:  # the last adjustment
+            weight = max(weights, key=lambda c: c.spread)
+            self.columns = [
+                c for c in self.columns if c is weight or not c.is_called("weight", "design")
+            ]
         self.num_rows = len(columns[0].cells) if columns else 0
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]

@@ -150,8 +150,13 @@ class ColumnGuess:
         is_labelled = re.search(r"\bweight(s|ing)?\b", self.title, re.IGNORECASE) is not None
         if not self.is_number or self.missing or not (self.is_called("weight") or is_labelled):
             return False
-        mean = sum(x * times for x, times in self.counts.items()) / self.counts.total()
-        return min(self.counts) >= 0 and 0.7 < mean < 1.4 and len(self.counts) > FEW
+        mean = self.numbers.mean()
+        return bool(min(self.counts) >= 0 and 0.7 < mean < 1.4 and len(self.counts) > FEW)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of its numbers."""
+        return float(self.numbers.std())
 
     @property
     def is_yes_or_no(self) -> bool:

@@ -57,6 +57,13 @@ TABLES = {
          "group": ["diatoms", "greens", "blues"] * 80, "n": [i % 40 + 1 for i in range(N)]},
         "'group ~ lake + s(day)' --weight n", "--time",
     ),
+    "weights and strata of a survey": (
+        {"vote": draw(0, ["no", "yes", "abstain"]), "psu": [9 + i for i in range(N)],
+         "stratum": [i % 30 for i in range(N)], "region": draw(2, ["east", "west"]),
+         "dweight": [0.99 + i % 21 / 1000 for i in range(N)],
+         "pspwght": [0.5 + i % 21 / 20 for i in range(N)]},
+        "'vote ~ region' --weight pspwght", "stratum",
+    ),
     "what newborns weigh is no count": (
         {"Plural": draw(0, [1, 2, 3]), "Premie": draw(1, [0, 1]), "mother": draw(2, ["a", "b"]),
          "BirthWeightOz": [i % 60 + 80 for i in range(N)]},
