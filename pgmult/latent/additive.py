@@ -31,6 +31,8 @@ from pgmult.latent.terms import Term
 _AFFORDABLE = 3e9  # multiplications for the variances of all predictors
 _REMEMBERED = 4  # Gaussians, of the chains that may run side by side
 _SMALL = 1e-5  # step of the differences for derivatives of a term's density
+_MANY_ENTRIES = 12  # of a row's design, from which on it may be a product of two with fewer
+_FEW_COLUMNS = 20  # of the first term, which are looked at one by one
 _DRAWS = 40  # for these variances where that is too many
 
 
@@ -164,6 +166,7 @@ class Additive:
         self._others = np.flatnonzero(~full)
         self._other_rows = self.design[:, self._others].tocsr()
         self._other_columns = self._other_rows.T.tocsr()
+        self._cells = _cells_of(self.design, self.weights)
         self.offset = np.zeros(self.design.shape[0]) + offset
         self._gaussians: tuple[tuple[bytes, Any, Conditioned], ...] = ()
 
@@ -215,12 +218,18 @@ class Additive:
 
     def times(self, w: FloatArray) -> FloatArray:
         """A w, without the offset."""
+        if self._cells is not None:
+            cells, distinct = self._cells
+            return np.asarray(cells @ (distinct @ w))
         psi = self._full_design @ w[self._full]
         return psi + self._other_rows @ w[self._others] if len(self._others) else psi
 
     def pull(self, g: FloatArray) -> FloatArray:
         """A' g."""
-        out = np.empty((self.num_weights, *g.shape[1:]))
+        if self._cells is not None:
+            cells, distinct = self._cells
+            return np.asarray(distinct.T @ (cells.T @ g))
+        out = np.empty((self.design.shape[1], *g.shape[1:]))
         out[self._full] = (g.T @ self._full_design).T
         if len(self._others):
             out[self._others] = self._other_columns @ g
@@ -277,6 +286,42 @@ class Additive:
             return np.asarray(np.einsum("pn,pn->n", half, half))
         draws = (self.times(gaussian.sample(rng) - gaussian.mean) for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
+
+
+def _cells_of(design: Any, weights: Sequence[slice]) -> tuple[Any, Any] | None:
+    """Two sparse arrays whose product is a design, where that has many entries and few cells.
+
+    Columns fall into parts, such as those of a curve and those of a grouping, in each of which
+    rows are alike: the first array says which row of the part a row has, and the second has these.
+    """
+    num_rows, entries = design.shape[0], design.nnz
+    if entries <= _MANY_ENTRIES * num_rows or not weights:
+        return None
+    first, *others = (np.arange(at.start, at.stop) for at in weights)
+    units = [*(first[:, None] if len(first) < _FEW_COLUMNS else [first]), *others]
+    factors = np.random.default_rng(0).standard_normal(design.shape[1])
+    parts: list[tuple[FloatArray, int, Any]] = []  # what differs where rows do, how many, columns
+    for columns in units:
+        key = design[:, columns] @ factors[columns]
+        size = len(np.unique(key))
+        for place, (others_key, others_size, others_columns) in enumerate(parts):
+            both = np.append(others_columns, columns)
+            together = len(np.unique(key + others_key))
+            alone = num_rows + size * len(columns) + others_size * len(others_columns)
+            if together * len(both) <= alone:
+                parts[place] = key + others_key, together, both
+                break
+        else:
+            parts.append((key, size, columns))
+    if 2 * sum(num_rows + size * len(columns) for _, size, columns in parts) > entries:
+        return None
+    cells, distinct = [], []
+    for key, _, columns in parts:
+        _, places, which = np.unique(key, return_index=True, return_inverse=True)
+        cells.append(sparse.csr_array((np.ones(num_rows), which, np.arange(num_rows + 1))))
+        has = np.isin(np.arange(design.shape[1]), columns).astype(np.float64)
+        distinct.append((design[places] @ sparse.diags_array(has)).tocsr())
+    return sparse.hstack(cells, format="csr"), sparse.vstack(distinct, format="csr")
 
 
 def _expected_slopes(term: Term, x: FloatArray, moments: FloatArray) -> FloatArray:

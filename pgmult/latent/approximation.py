@@ -13,6 +13,7 @@ distinguished from the posterior, above 5 moves around it become short.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -22,10 +23,13 @@ from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 
+FAR = 2.0
+"""Spread from which on leaps are hardly ever taken."""
+
 _STEP = 0.7  # of the way to moments that match
 _NODES = np.linspace(-7.0, 7.0, 36)  # in standard deviations
 _SPREAD_DRAWS = 40
-_FAR = 1e15  # in the place of corrections that are infinite
+_TOO_FAR = 1e15  # in the place of corrections that are infinite
 _LEAST_J = 1e-10
 _TRIES = 100  # of a draw of hyperparameters until they are what they may be
 _STILL = 0.2  # square of a step of means, in standard deviations of the potential
@@ -121,6 +125,11 @@ class Sites(Protocol):
     ) -> tuple[FloatArray, FloatArray]:
         """J and h most of the way to those with which predictors have the right moments."""
 
+    def wide(
+        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """J and h with which predictors vary as much as in the posterior, if they are not so."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarSites:
@@ -162,6 +171,12 @@ class ScalarSites:
         """J and h most of the way to moments that match."""
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
         return _matching(self.rows, J, h, mean, var)
+
+    def wide(
+        self, family: WeightFamily, gaussian: Any, J: FloatArray, h: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same: moments match."""
+        return J, h
 
 
 def approximate(
@@ -208,14 +223,27 @@ def approximate(
             break
         J, h = sites.matching(family, gaussian, J, h, rng)
     absorbed = family.absorb(J, h)
+    base = kind(J, h, absorbed, guess, 0.0)
+    if _spread(base, family, rows, [x] * _SPREAD_DRAWS) > FAR:
+        J, h = sites.wide(family, family.at(x, absorbed), J, h)
+        absorbed = family.absorb(J, h)
     if len(x):
         guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)
     base = kind(J, h, absorbed, guess, 0.0)
     near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
+    return replace(base, spread=_spread(base, family, rows, near))
+
+
+def _spread(
+    base: Approximation, family: WeightFamily, rows: Any, near: Sequence[FloatArray]
+) -> float:
+    """The variance of the correction in draws at hyperparameters."""
+    rng = np.random.default_rng(0)
     drawn = [
-        base.correction(rows, family.predictor(family.at(x, absorbed).sample(rng))) for x in near
+        base.correction(rows, family.predictor(family.at(x, base.absorbed).sample(rng)))
+        for x in near
     ]
-    return replace(base, spread=float(np.sum(np.var(np.maximum(drawn, -_FAR), axis=0))))
+    return float(np.sum(np.var(np.maximum(drawn, -_TOO_FAR), axis=0)))
 
 
 def hyperparameters_near(

@@ -48,10 +48,13 @@ class MultinomialRows:
         """Information on the logarithm of each share, those of a row adding up to its total."""
         return np.asarray(self.counts.sum(axis=1, keepdims=True) * shares)
 
-    def curvature(self, points: Iterable[tuple[float, FloatArray]]) -> FloatArray:
+    def curvature(
+        self, points: Iterable[tuple[float, FloatArray]], factors: FloatArray | float = 1.0
+    ) -> FloatArray:
         """Mean curvatures at weighted points, ``(num_rows, K - 1, K - 1)``.
 
         They are H' (diag d - d d' / sum d) H with the information d; of many categories roughly.
+        With factors ``(num_rows, K)``, d is so many times the information.
         """
         num = self.counts.shape[1]
         contrasts = helmert(num)
@@ -60,7 +63,7 @@ class MultinomialRows:
             shares = [(1.0, np.asarray(sum(weight * each for weight, each in shares)))]
         mean, outer = np.zeros(self.counts.shape), np.zeros((len(self.counts), num - 1, num - 1))
         for weight, probs in shares:
-            d = self.informative(probs)
+            d = factors * self.informative(probs)
             across = d @ contrasts
             unit = across / np.maximum(d.sum(axis=1, keepdims=True), 1e-300)
             mean, outer = mean + weight * d, outer + weight * across[:, :, None] * unit[:, None]

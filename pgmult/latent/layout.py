@@ -24,6 +24,7 @@ from pgmult.latent.factors import (
 from pgmult.latent.terms import Term
 
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
+_LEAST_ELIMINATED = 0.5  # of the other weights: for fewer a dense factor takes less time
 _MANY_WEIGHTS = 1500  # besides those, from which on a factor is sparse
 
 
@@ -54,12 +55,14 @@ class Layout:
         most = max(apart, default=0)
         self.is_sparse = sum(sizes) - most > _MANY_WEIGHTS
         self.first, self.order, self.places = None, np.arange(sum(sizes)), self.weights
-        if most >= _MANY_LEVELS and not self.is_sparse:
+        self._num_blocks = terms[apart.index(most)].num_blocks if most else 0
+        others = sum(sizes) - most
+        is_worth_it = self._num_blocks >= _MANY_LEVELS and most > _LEAST_ELIMINATED * others
+        if is_worth_it and not self.is_sparse:
             self.first = apart.index(most)
             first = self.weights[self.first]
             self.order = np.concatenate([self.order[first], np.delete(self.order, first)])
             self.places = slices([0 if i == self.first else size for i, size in enumerate(sizes)])
-            self._num_blocks = terms[self.first].num_blocks
         self._analysis: Analysis | None = None
 
     def packed(self, gram: Any) -> Any:

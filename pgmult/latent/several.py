@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.special import polygamma
 
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive, Conditioned
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.categories import MultinomialRows, helmert
-from pgmult.latent.compiled import blocks
+from pgmult.latent.compiled import blocks, categories
 from pgmult.latent.layout import Layout
 from pgmult.latent.terms import Copies, Term
 
@@ -27,6 +28,8 @@ _DRAWS = 40  # for variances where it is not
 _STEP = 0.7  # of the way to new potentials
 _MOST_ROUNDS = 16
 _MANY = 30  # predictors
+_LEAST_VAR = 1e-12
+_WIDENED = 0.7  # power of the factors: all of them would leave slopes that are too steep for paths
 
 
 class Several(Additive):
@@ -85,11 +88,7 @@ class Several(Additive):
 
     def pull(self, g: FloatArray) -> FloatArray:
         """The gradient with respect to the weights of one with respect to predictors."""
-        out = np.empty((self.design.shape[1], self.num))
-        out[self._full] = self._full_design.T @ g
-        if len(self._others):
-            out[self._others] = self._other_columns @ g
-        return out.ravel()
+        return super().pull(g).ravel()
 
     def absorb(self, J: FloatArray, h: FloatArray) -> tuple[Any, FloatArray]:
         """The potential on the weights of block potentials ``(num_rows, C, C)`` of the rows."""
@@ -124,7 +123,9 @@ class Several(Additive):
         if not self.inverts:
             return None
         half = self.layout.halves(gaussian.factor, np.eye(self.num_weights))
-        return np.asarray(blocks.row_covariances(self._rows, half.T @ half, self.num))
+        covariance = (half.T @ half).reshape(2 * (self.design.shape[1], self.num))
+        together = covariance.transpose(0, 2, 1, 3).reshape(*self.design.shape[1:] * 2, -1)
+        return np.asarray(blocks.row_covariances(self._rows, together, self.num))
 
     def points(
         self, gaussian: Conditioned, rng: np.random.Generator
@@ -239,3 +240,27 @@ class BlockSites:
         slope = sum(weight * self.rows.slope(psi) for weight, psi in points)
         J = np.ascontiguousarray(self.rows.curvature(points))
         return J, slope + np.einsum("nst,nt->ns", J, mean)
+
+    def wide(
+        self, family: Several, gaussian: Conditioned, J: FloatArray, h: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Potentials nearly as wide as the posterior where a category is absent.
+
+        There the likelihood of a log probability falls off steeply on one side alone, as that of
+        the logarithm of a gamma variable with a few counts a. The nearest Gaussian has its mean,
+        but the variance 1 / a, for trigamma(a). So information on log probabilities of variance v
+        is multiplied by v / trigamma(1 / v), or most of that: as good as 1 where v is small.
+        """
+        covariances = family.covariances(gaussian)
+        if covariances is None:
+            return J, h
+        mean = family.predictor(gaussian.mean)
+        points = list(family.points(gaussian, np.random.default_rng(0)))
+        shares = sum(weight * categories.shares_of(psi) for weight, psi in points)
+        num = family.num + 1
+        towards = (np.eye(num) - shares[:, None]) @ helmert(num)
+        var = np.einsum("nks,nks->nk", towards @ covariances, towards)
+        var = np.maximum(var, _LEAST_VAR)
+        factors = (var / polygamma(1, 1.0 / var)) ** _WIDENED
+        new = np.ascontiguousarray(self.rows.curvature(points, factors))
+        return new, h + np.einsum("nst,nt->ns", new - J, mean)

@@ -45,37 +45,39 @@ def weighted_gram(rows, columns, blocks, pattern):
 def row_covariances(rows, covariance, num):
     """Covariances of the `num` predictors of each row, ``(num_rows, num, num)``.
 
-    `covariance` is that of the weights, those of a column of the design side by side.
+    `covariance` is that of the weights by pairs of columns of the design, ``(num_columns,
+    num_columns, num * num)``.
     """
     ptr, columns, values = rows
-    out, half = np.zeros((len(ptr) - 1, num, num)), np.empty((num, num))
+    out, half = np.zeros((len(ptr) - 1, num, num)), np.empty(num * num)
     for n in range(len(ptr) - 1):
         half[:] = 0.0
         for q in range(ptr[n], ptr[n + 1]):
-            i = columns[q] * num
+            beside = covariance[columns[q]]
             for r in range(ptr[n], q + 1):
-                product, j = values[q] * values[r], columns[r] * num
+                product = values[q] * values[r]
                 if r == q:
                     product *= 0.5
-                for s in range(num):
-                    row = covariance[i + s, j : j + num]
-                    for t in range(num):
-                        half[s, t] += product * row[t]
+                block = beside[columns[r]]
+                for k in range(len(half)):
+                    half[k] += product * block[k]
         for s in range(num):
             for t in range(num):
-                out[n, s, t] = half[s, t] + half[t, s]
+                out[n, s, t] = half[s * num + t] + half[t * num + s]
     return out
 
 
 @jit
 def quadratic(psi, J, h, out):
     """Sum over rows of h' psi - psi' J psi / 2; set `out` to the derivatives, h - J psi."""
-    total = 0.0
+    total, product = 0.0, np.empty(psi.shape[1])
     for n in range(psi.shape[0]):
-        for s in range(psi.shape[1]):
-            product = 0.0
-            for t in range(psi.shape[1]):
-                product += J[n, s, t] * psi[n, t]
-            out[n, s] = h[n, s] - product
-            total += psi[n, s] * (h[n, s] - 0.5 * product)
+        product[:] = 0.0
+        for t in range(psi.shape[1]):  # blocks are symmetric: their rows are their columns
+            factor, column = psi[n, t], J[n, t]
+            for s in range(len(product)):
+                product[s] += column[s] * factor
+        for s in range(len(product)):
+            out[n, s] = h[n, s] - product[s]
+            total += psi[n, s] * (h[n, s] - 0.5 * product[s])
     return total

@@ -14,6 +14,7 @@ import numpy as np
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import FAR
 from pgmult.latent.moves import Point, Target, carry, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
@@ -24,10 +25,9 @@ from pgmult.variational.sites import CountSite
 
 _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
 _MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
-_FAR = 2.0  # spread from which on leaps are hardly ever taken
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
-_CARRIED = 0.7  # of the sweeps where it is far; the others interweave
-_TURNED = 0.33 * math.pi  # by as many kicks as a path has elsewhere, where it is far
+_CARRIED = 0.9  # of the sweeps where it is far; the others interweave
+_LONGER, _TURNED = 3, 0.8 * math.pi  # times as many kicks on paths where it is far, by that angle
 _SAME = 0.05  # spread up to which one kick is enough
 
 
@@ -159,11 +159,10 @@ class RegressionSampler:
 def moved(rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
     """Leaps where the approximation is near, paths and slices the more the farther it is."""
     spread = target.base.spread
-    near, far = spread < _MIDDLE, spread > _FAR
-    if far:  # where the posterior is wider than the Gaussian, paths beyond half a turn
+    near = spread < _MIDDLE
+    if spread > FAR:  # where the posterior is wider than the Gaussian, paths beyond half a turn
         point = (carry if rng.random() < _CARRIED else interweave)(rng, point, target)
-        some = int(rng.integers(kicks + 1, 4 * kicks))
-        return swing(rng, point, target, some, _TURNED * some / kicks)
+        return swing(rng, point, target, _LONGER * kicks, _TURNED)
     if not near or rng.random() < _WOVEN_NEAR:
         point = interweave(rng, point, target)
     point = reflect(rng, point, target)

@@ -8,10 +8,12 @@ from scipy import linalg, sparse, stats
 from pgmult.latent import layout
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import _matching, approximate, collapsed
+from pgmult.latent.categories import MultinomialRows
 from pgmult.latent.compiled.stacked import solve
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, Target, carry, interweave, leap, swing, turn
+from pgmult.latent.several import BlockApproximation, BlockSites, Several
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, LevelEffects, Scaled, from_sd, log_sd
 from pgmult.variational.sites import CountSite, LogisticSite
@@ -184,6 +186,41 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         if form != "sparse":
             var = np.einsum("np,pq,nq->n", A, np.linalg.inv(P), A)
             np.testing.assert_allclose(family.variances(law, rng), var, rtol=1e-7)
+
+
+def test_rows_in_few_cells_have_the_same_predictors(rng):
+    """Those of curves and groupings, whose design is a product of two sparse arrays."""
+    year, month = rng.integers(0, 6, size=600), rng.integers(0, 5, size=600)
+    parts = [np.column_stack([np.ones(600), year]), rng.standard_normal((6, 12))[year]]
+    parts += [rng.standard_normal((5, 8))[month], np.eye(30)[6 * month + year]]
+    terms = [Fixed(part.shape[1]) for part in parts]
+    design, num = np.hstack(parts), 52
+    for family in (Additive(terms, design), Several(terms, design, 3)):
+        assert family._cells is not None
+        w = rng.standard_normal(family.num_weights)
+        expected = design @ w.reshape(num, *family.shape[1:])
+        np.testing.assert_allclose(family.times(w), expected, atol=1e-12)
+        g = rng.standard_normal(family.shape)
+        np.testing.assert_allclose(family.pull(g), np.ravel(design.T @ g), atol=1e-10)
+
+
+def test_wide_potentials_are_as_wide_as_the_posterior():
+    """Of the log odds of an outcome that is absent: less than half as far from their width."""
+    family = Several([Fixed(1)], np.ones((1, 1)), 1)
+    rows = MultinomialRows(np.array([[0.0, 100.0]]))
+    sites = BlockSites(rows, np.zeros((1, 1)))
+    base = approximate(family, rows, sites, BlockApproximation)
+    gaussian = family.at(base.guess.mean, base.absorbed)
+    wide = family.at(base.guess.mean, family.absorb(*sites.wide(family, gaussian, base.J, base.h)))
+    psi = np.linspace(-60.0, 60.0, 4001)
+    log_density = np.array([rows.total(np.full((1, 1), x)) for x in psi]) - psi**2 / 12.5
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    sd = np.sqrt(weights @ (psi - weights @ psi) ** 2)
+    narrow, wider = (float(law.solve(np.ones(1))[0]) ** 0.5 for law in (gaussian, wide))
+    assert narrow < 0.7 * sd
+    assert sd > wider > np.sqrt(narrow * sd)
+    assert wide.mean[0] == pytest.approx(gaussian.mean[0])
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
