@@ -463,7 +463,7 @@ ARGUMENTS = {
         run=structural_posterior(),
         corpus=table_corpus(),
         covariates={"n": [1, 2, 4]},
-        chain=0,
+        chain=1,
         max_draws=2,
         sweeps=1,
         probability=0.9,
@@ -472,7 +472,7 @@ ARGUMENTS = {
     "topics.export": lambda: dict(
         run=structural_posterior(),
         folder=folder() / "files",
-        chain=0,
+        chain=1,
     ),
     "topics.Corpus.with_covariates": lambda: dict(formula="~ n"),
     "topics.Corpus.__getitem__": lambda: dict(rows=[0, 2]),
@@ -523,7 +523,7 @@ ARGUMENTS = {
     "topics.VariationalTopics.update": lambda: dict(minibatch=corpus(), num_documents=8),
     "topics.VariationalTopics.bound": lambda: dict(documents=variational_topics().infer(corpus())),
     "topics.TopicChoice.smallest_within": lambda: dict(errors=1.0),
-    "topics.DocumentCompletion.score": lambda: dict(chain=0),
+    "topics.DocumentCompletion.score": lambda: dict(chain=1),
     "topics.completion_score": lambda: dict(
         draws=[(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], held_out=corpus()
     ),

@@ -29,7 +29,7 @@ DEMOS = (
         "For other texts, a CSV row each:\n"
         "  pgmult topics fit speeches.csv --column text --prevalence '~ party + s(year)' \\\n"
         "    --content '~ party' --topics 50 --out run",
-        "StructuralTopics", draws=7000, tune=500,
+        "StructuralTopics", draws=3500, tune=300,
         more="--topics K>=2  Number of topics (default: 4)",
     ),
     Demo(

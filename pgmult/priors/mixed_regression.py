@@ -31,7 +31,7 @@ The largest grouping has Z'Z diagonal: it is eliminated first, and what is left 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -73,6 +73,16 @@ def prior_effects(rng: np.random.Generator, size: int, covariance: FloatArray) -
     """Effects of a term from their prior, ``(size, n)``, their covariance known."""
     noise = rng.standard_normal((size, len(covariance)))
     return np.asarray(np.einsum("aj,ij->ai", noise, lower_cholesky(covariance)))
+
+
+class _Posed(NamedTuple):
+    """The regression given rho, the effects of the largest grouping eliminated."""
+
+    outer: FloatArray  # precision of the eliminated effects, a number each
+    precision: FloatArray  # of the other columns
+    pull: FloatArray
+    squares: FloatArray
+    log_det: float
 
 
 class _Solved(NamedTuple):
@@ -182,6 +192,40 @@ class MixedRegression:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
         return self._solve(variances).log_evidence
 
+    def evidence_along(self, variances: FloatArray, term: int) -> Callable[[float], float]:
+        """Return `log_evidence` as a function of one term's variance, the others as they are.
+
+        All other columns are eliminated once and the term is diagonalised, so that a value costs
+        O(A_j n**2 + n**3); that of the term eliminated first costs what `log_evidence` does.
+        """
+        if term == self.outer:
+            return lambda rho: self.log_evidence(
+                np.where(np.arange(len(variances)) == term, rho, variances)
+            )
+        at, n = self._posed(variances, free=term), len(self.squares)
+        start = len(self.prior.mean) + sum(
+            size for j, size in enumerate(self.sizes[:term]) if j != self.outer
+        )
+        own = np.arange(start, start + self.sizes[term])
+        others = np.delete(np.arange(len(at.precision)), own)
+        half = invert_lower(lower_cholesky(at.precision[np.ix_(others, others)]))
+        cross = np.einsum("qr,ra->qa", half, at.precision[np.ix_(others, own)])
+        pulled = np.einsum("qr,rn->qn", half, at.pull[others])
+        values, vectors = np.linalg.eigh(
+            at.precision[np.ix_(own, own)] - scatter(cross, np.zeros(len(own)))
+        )
+        pull = at.pull[own] - np.einsum("qa,qn->an", cross, pulled)
+        pull, values = np.einsum("ab,an->bn", vectors, pull), np.maximum(values, 0.0)
+        squares = at.squares - scatter(pulled, np.zeros(n))
+        log_det = at.log_det - 2.0 * float(np.sum(np.log(np.diagonal(half))))
+
+        def log_evidence(rho: float) -> float:
+            scaled = pull * np.sqrt(rho / (1.0 + rho * values))[:, None]
+            growth = log_det + float(np.sum(np.log1p(rho * values)))
+            return self._evidence(growth, squares - scatter(scaled, np.zeros(n)))
+
+        return log_evidence
+
     def sample(self, rng: np.random.Generator, variances: FloatArray) -> MixedDraw:
         """One draw of B, all effects and Sigma given rho."""
         at = self._solve(variances)
@@ -204,16 +248,22 @@ class MixedRegression:
         stacked = np.concatenate(effects) if effects else np.empty((0, n))
         return MixedDraw(self.prior.mean + inner[:p], stacked, Sigma)
 
-    def _solve(self, variances: FloatArray) -> _Solved:
-        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
-        p, n = self.prior.mean.shape
+    def _posed(self, variances: FloatArray, free: int = -1) -> _Posed:
+        """The regression on the other columns given rho, O(A r**2) for A levels eliminated.
+
+        The prior of a `free` term is left out.
+        """
+        p = len(self.prior.mean)
         others = np.arange(len(self.sizes)) != self.outer
         sizes = np.array(self.sizes, dtype=np.int64)[others]
+        weights, log_dets = 1.0 / variances, np.log(variances)
+        if free >= 0:
+            weights[free] = log_dets[free] = 0.0
         precision = self.gram.copy()
         precision[:p, :p] += self.prior.row_precision
         places = np.arange(p, len(precision))
-        precision[places, places] += 1.0 / np.repeat(variances[others], sizes)
-        log_det = float(np.sum(sizes * np.log(variances[others])))
+        precision[places, places] += np.repeat(weights[others], sizes)
+        log_det = float(np.sum(sizes * log_dets[others]))
         outer, pull = np.empty(0), self.pull
         squares = self.prior.scale + self.squares
         if self.outer >= 0:
@@ -226,15 +276,24 @@ class MixedRegression:
             pull = pull - taken[:r, r:]
             squares = squares - taken[r:, r:]
             log_det += float(np.sum(np.log(outer * variances[self.outer])))
-        factor = lower_cholesky(precision)
+        return _Posed(outer, precision, pull, squares, log_det)
+
+    def _solve(self, variances: FloatArray) -> _Solved:
+        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
+        at = self._posed(variances)
+        factor = lower_cholesky(at.precision)
         half = invert_lower(factor)
-        log_det += 2.0 * float(np.sum(np.log(np.diagonal(factor))))
-        pulled = np.einsum("qr,rn->qn", half, pull)
-        scale = squares - scatter(pulled, np.zeros(n))
+        log_det = at.log_det + 2.0 * float(np.sum(np.log(np.diagonal(factor))))
+        pulled = np.einsum("qr,rn->qn", half, at.pull)
+        scale = at.squares - scatter(pulled, np.zeros(len(at.squares)))
+        mean = np.einsum("qr,qn->rn", half, pulled)
+        return _Solved(at.outer, half, mean, scale, self._evidence(log_det, scale))
+
+    def _evidence(self, log_det: float, scale: FloatArray) -> float:
+        """Log evidence, from the log determinant of Q and the scale of Sigma."""
         diagonal = np.diagonal(lower_cholesky(scale))
         dof = self.prior.dof + self.num_rows
-        evidence = -0.5 * n * log_det - dof * float(np.sum(np.log(diagonal)))
-        return _Solved(outer, half, np.einsum("qr,qn->rn", half, pulled), scale, evidence)
+        return -0.5 * len(scale) * log_det - dof * float(np.sum(np.log(diagonal)))
 
 
 def _outer(designs: "Sequence[IntArray | FloatArray]", sizes: Sequence[int]) -> int:

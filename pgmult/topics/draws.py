@@ -64,8 +64,8 @@ def united(run: Posterior, values: FloatArray) -> FloatArray:
 
 
 def as_chain(run: Posterior, chain: Any) -> int:
-    """The number of a chain that the posterior has."""
-    return as_positive_int(chain, "chain", minimum=0, maximum=run.num_chains - 1)
+    """The place in arrays, from 0, of a chain that is given by its number, from 1."""
+    return as_positive_int(chain, "chain", maximum=run.num_chains) - 1
 
 
 def topic_places(topics: Any, size: int, argument: str = "topics") -> IntArray:
@@ -76,12 +76,12 @@ def topic_places(topics: Any, size: int, argument: str = "topics") -> IntArray:
 
 
 def of_chain(
-    run: Posterior, chain: Any, *names: str, beside: Sequence[str] = ()
+    run: Posterior, place: int, *names: str, beside: Sequence[str] = ()
 ) -> list[NDArray[Any]]:
-    """Draws of some variables in one chain, ``(draw, ...)`` each, at which `beside` were kept."""
+    """Draws of some variables in the chain at a place, at which `beside` were kept too."""
     as_draws(run, *names)
     held = run.together(*names, *_kept(run, beside))
-    draws = [held[name][as_chain(run, chain)] for name in names]
+    draws = [held[name][place] for name in names]
     if len(draws[0]) == 0:
         raise ValueError("run must have draws, and has none yet")
     return draws
@@ -133,23 +133,23 @@ def prior_at(
 def each_draw(
     run: Posterior,
     name: str,
-    chain: int,
+    place: int,
     max_draws: int | None = None,
     beside: Sequence[str] = (),
 ) -> Iterator[FloatArray]:
-    """One variable's draws in a chain, in float64: all, or `max_draws` evenly spread.
+    """One variable's draws in the chain at a place, in float64: all, or `max_draws` evenly spread.
 
     Of the draws at which `beside` were kept, where not every draw of these was.
 
     Raises
     ------
     ValueError
-        If the variable was not kept, or there is no such chain, or no draw.
+        If the variable was not kept, or there is no draw.
     """
     as_draws(run, name)
     step = run.steps(name, *_kept(run, beside))[name]
     num_draws = run.size_of(name) // step
-    draws = islice(run.each(name, as_chain(run, chain)), step - 1, None, step)
+    draws = islice(run.each(name, place), step - 1, None, step)
     if num_draws == 0:
         raise ValueError("run must have draws, and has none yet")
     used = set(spread(num_draws, num_draws if max_draws is None else max_draws).tolist())

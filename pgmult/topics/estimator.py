@@ -192,6 +192,6 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             if share == 0:
                 return
             for folded in fold_in(
-                self.posterior_, corpus, chain=chain, max_draws=share, random_seed=chain
+                self.posterior_, corpus, chain=chain + 1, max_draws=share, random_seed=chain
             ):
                 yield folded.theta, folded.topics

@@ -16,7 +16,7 @@ from pgmult.core.tabled import write_csv
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import as_chain, data_of_run, names_along
+from pgmult.topics.draws import data_of_run, names_along
 from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics
@@ -58,7 +58,7 @@ def export(
     corpus = data_of_run(run, data, Corpus)
     if isinstance(corpus, TimedCorpus):
         raise ValueError("run must have topics that are the same at all times")
-    chain = best_chain(run) if chain is None else as_chain(run, chain)
+    chain = best_chain(run) + 1 if chain is None else chain
     names, topics = topic_names(run, chain), mean_topics(run, chain)
     folder.mkdir(parents=True, exist_ok=True)
     columns: dict[str, Any] = {"word": names_along(run, "word", corpus.num_words)}

@@ -251,15 +251,15 @@ class _TopicTable:
         shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
         order = np.argsort(-shares[0], kind="stable")
         numbers = order + 1
-        scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
+        scores = {name: word_scores(run, name, chain=chain + 1) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
         words = {name: [topics[k] for k in order] for name, topics in best.items()}
         if num_documents and ("theta" in run or "psi" in run):
-            documents = quotes(run, numbers.tolist(), num_documents, chain=chain)
+            documents = quotes(run, numbers.tolist(), num_documents, chain=chain + 1)
         if "mu" in run and "Sigma" in run:
             unsorted = topic_correlations(run, random_seed=random_seed)
             correlations = unsorted.take(numbers).excess()
-        probable, names = scores["probability"], topic_names(run, chain)
+        probable, names = scores["probability"], topic_names(run, chain + 1)
         most_probable = probable.top(_JUDGED)
         judged = [most_probable[k] for k in order]
         return cls(

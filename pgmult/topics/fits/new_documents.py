@@ -67,6 +67,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
 from pgmult.topics.draws import (
+    as_chain,
     as_draws,
     as_unmerged,
     of_chain,
@@ -100,7 +101,7 @@ def fold_in(
     run: Posterior,
     corpus: Any,
     *,
-    chain: int = 0,
+    chain: int = 1,
     max_draws: int = 100,
     sweeps: int = 2,
     warm_up: int = 20,
@@ -119,7 +120,7 @@ def fold_in(
         With the words of the posterior's corpus. For structural topics a `StructuredCorpus` that
         ``data.new_documents(corpus, table)`` made, or some rows ``data[rows]``.
     chain : int
-        Labels of topics mean something within a chain only.
+        Its number, from 1: labels of topics mean something within a chain only.
     max_draws : int
         Draws to use at most, evenly spread over the chain.
     sweeps : int
@@ -140,8 +141,9 @@ def fold_in(
         If the number of words is not the posterior's, or the posterior is of another model or
         does not know its model, or the covariates are not coded as those of the posterior.
     """
-    link, prior = _prior_of(run, corpus, chain)
-    (topics,) = of_chain(run, chain, "topics", beside=_WORDS)
+    place = as_chain(as_unmerged(run), chain)
+    link, prior = _prior_of(run, corpus, place)
+    (topics,) = of_chain(run, place, "topics", beside=_WORDS)
     used = spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
@@ -157,7 +159,7 @@ def fold_in(
     if "mu" not in prior:
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
-        (varied,) = of_chain(run, chain, "group_topics", beside=_WORDS)
+        (varied,) = of_chain(run, place, "group_topics", beside=_WORDS)
     psi = np.broadcast_to(
         prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
     )
@@ -203,23 +205,21 @@ def _moved(
 
 
 def _prior_of(
-    run: Posterior, corpus: Any, chain: int
+    run: Posterior, corpus: Any, place: int
 ) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
     """The link, and a chain's draws of what the documents' prior depends on."""
-    draws = as_unmerged(run)
-    if isinstance(draws.model, NormalTopics):
-        names = ["mu", "Sigma"]
-        return draws.link, _at_words(run, chain, names)
-    if not isinstance(draws.model, StructuralTopics):
+    if isinstance(run.model, NormalTopics):
+        return run.link, _at_words(run, place, ["mu", "Sigma"])
+    if not isinstance(run.model, StructuralTopics):
         raise ValueError(
             "run must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
-            f" one of {type(draws.model).__name__}"
+            f" one of {type(run.model).__name__}"
         )
     as_kind(
         corpus, "corpus", StructuredCorpus,
         "of structural topics new documents need covariates: data.new_documents(corpus, table)",
     )  # fmt: skip
-    groups = [str(label) for label in draws.coords.get("group", [])]
+    groups = [str(label) for label in run.coords.get("group", [])]
     new_groups = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
     if groups != new_groups:
         raise ValueError(
@@ -236,13 +236,12 @@ def _prior_of(
             " labels and knots: make it with data.new_documents(corpus, table), data being what was"
             " sampled"
         )
-    names = regression_variables(run, corpus)
-    return draws.link, _at_words(run, chain, names)
+    return run.link, _at_words(run, place, regression_variables(run, corpus))
 
 
-def _at_words(run: Posterior, chain: int, names: Sequence[str]) -> dict[str, Any]:
+def _at_words(run: Posterior, place: int, names: Sequence[str]) -> dict[str, Any]:
     """A chain's draws of some variables, of the draws at which its topics were kept."""
-    return dict(zip(names, of_chain(run, chain, *names, beside=_WORDS), strict=True))
+    return dict(zip(names, of_chain(run, place, *names, beside=_WORDS), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -383,7 +382,7 @@ def predict(
         Whether labels of groupings, ``(1 | author)``, may be new to the run: nothing is known of
         their effects. They are an error otherwise, which names the nearest ones.
     chain : int, optional
-        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
@@ -422,7 +421,7 @@ def predict(
     pieces = []
     for one in chains:
         folded = fold_in(
-            run, new, chain=one.chain, max_draws=share_of_draws(max_draws, len(chains)),
+            run, new, chain=one.chain + 1, max_draws=share_of_draws(max_draws, len(chains)),
             sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [one.place(draw.theta) for draw in folded]

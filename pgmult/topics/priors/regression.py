@@ -202,19 +202,15 @@ def sample_variances(
 ) -> FloatArray:
     """Move the variances of random terms, coefficients, effects and Sigma integrated out.
 
-    A slice of each log rho_j in turn, given the others. Each of some eight densities costs
-    O(A r**2 + r**3 + n**3): see `pgmult.priors.mixed_regression`.
+    A slice of each log rho_j in turn, given the others: see `MixedRegression.evidence_along`.
     """
     moved = np.array(variances, dtype=np.float64)
     for j in range(len(moved)):
+        evidence = regression.evidence_along(moved, j)
 
-        def log_density(x: FloatArray, _: BoolArray, j: int = j) -> FloatArray:
+        def log_density(x: FloatArray, _: BoolArray, evidence: Any = evidence) -> FloatArray:
             prior = log_variance_density(float(x[0]), scale)
-            if prior == -np.inf:
-                return np.array([prior])
-            trial = moved.copy()
-            trial[j] = np.exp(x[0])
-            return np.array([prior + regression.log_evidence(trial)])
+            return np.array([prior if prior == -np.inf else prior + evidence(float(np.exp(x[0])))])
 
         start = np.log(moved[j : j + 1])
         moved[j] = np.exp(slice_sample(rng, log_density, start, _WIDTH)[0])

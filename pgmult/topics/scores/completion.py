@@ -197,10 +197,10 @@ class DocumentCompletion:
         return word_probs(held_out, theta, topics)
 
     def score(self, chain: int | None = None) -> CompletionScore:
-        """The score over all chains' draws, or one chain's."""
+        """The score over all chains' draws, or those of one, given by its number from 1."""
         chains = sorted(self._sums)
         if chains and chain is not None:
-            chains = [as_positive_int(chain, "chain", minimum=0, maximum=max(chains))]
+            chains = [as_positive_int(chain, "chain", maximum=max(chains) + 1) - 1]
         if not chains or chains[0] not in self._sums:
             raise ValueError(
                 f"no draws to score yet: the callback counts sweeps after tuning only, of"

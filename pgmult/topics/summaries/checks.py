@@ -43,6 +43,7 @@ from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, Versions
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.draws import (
+    as_chain,
     as_draws,
     as_unmerged,
     data_of_run,
@@ -113,8 +114,8 @@ def check(
     source = "theta" if "theta" in as_draws(run) else "psi"
     words = "group_topics" if "group_topics" in run else "topics"
     as_draws(run, source, words)
-    chain = best_chain(run) if chain is None else chain
-    names = topic_names(run, chain)
+    place = best_chain(run) if chain is None else as_chain(run, chain)
+    names = topic_names(run, place + 1)
     is_timed = isinstance(corpus, TimedCorpus)
     codes = np.zeros(corpus.num_documents, dtype=np.int64)
     if corpus.versions is not None and (is_timed or words == "group_topics"):
@@ -147,7 +148,7 @@ def check(
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
         needed = [source, words, *(regression_variables(run, corpus) if numbers else [])]
         draws = zip(
-            *(each_draw(run, name, chain, max_draws, needed) for name in needed), strict=True
+            *(each_draw(run, name, place, max_draws, needed) for name in needed), strict=True
         )
         for proportions, phi, *of_mean in draws:
             theta = proportions if source == "theta" else run.link.probs(proportions)

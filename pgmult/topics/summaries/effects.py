@@ -430,7 +430,7 @@ def effects(
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
-        One chain alone. If left out, chains are aligned topic by topic with the best one, and each
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
         topic's draws are those of the chains that found it.
     num_simulated : int
         Documents that are simulated for each setting and draw, about.
@@ -588,7 +588,7 @@ def topic_names(run: Posterior, chain: int | None) -> list[str]:
         if count is None:
             count = run.model.num_topics
         return [f"topic {k}" for k in range(1, count + 1)]
-    means = mean_topics(run, best_chain(run) if chain is None else chain, max_draws=100)
+    means = mean_topics(run, best_chain(run) + 1 if chain is None else chain, max_draws=100)
     words, best = names_along(run, "word", means.shape[-1]), telling(means, _NAME_WORDS)
     prefixes = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
     word_lists = [" ".join(words[j] for j in row) for row in best]

@@ -41,7 +41,7 @@ _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at 
 
 
 def best_chain(run: Posterior) -> int:
-    """The chain to read where one is shown: with the best log likelihood, on average.
+    """The place of the chain to read where one is shown: with the best log likelihood, on average.
 
     0 where draws hold none. All chains are of one model, so their scores of words left out differ
     as their log likelihoods do: on docstrings, K = 20, importance-sampled leave-one-out and WAIC
@@ -53,12 +53,12 @@ def best_chain(run: Posterior) -> int:
     return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
 
 
-def mean_topics(run: Posterior, chain: int = 0, *, max_draws: int | None = None) -> FloatArray:
+def mean_topics(run: Posterior, chain: int = 1, *, max_draws: int | None = None) -> FloatArray:
     """Posterior mean of the word probabilities in one chain, ``(num_topics, num_words)``.
 
-    Of `max_draws` draws, evenly spread, where given.
+    Chains count from 1. Of `max_draws` draws, evenly spread, where given.
     """
-    return mean_of(each_draw(run, "topics", chain, max_draws))
+    return mean_of(each_draw(run, "topics", as_chain(run, chain), max_draws))
 
 
 def match_topics(run: Posterior) -> LabelMatches:
@@ -86,7 +86,7 @@ def _chain_means(run: Posterior) -> FloatArray:
     """
     chains = range(run.num_chains)
     if "group_topics" not in run:
-        return np.stack([mean_topics(run, c, max_draws=_MATCHED_DRAWS) for c in chains])
+        return np.stack([mean_topics(run, c + 1, max_draws=_MATCHED_DRAWS) for c in chains])
     by_group = [mean_of(each_draw(run, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
     return np.stack(by_group).swapaxes(1, 2)
 
@@ -98,6 +98,7 @@ class AlignedChain:
     Attributes
     ----------
     chain : int
+        Its place in arrays, from 0.
     order : int array, ``(topic,)``, or the slice of all
         Its topic for each topic of the reference.
     found : bool array, ``(topic,)``, or True
@@ -122,7 +123,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
     run : Posterior
         With `name`, and with ``topics`` where chains are several.
     chain : int or None
-        None for all.
+        Its number, from 1; None for all.
     name : str
         A variable that is there.
     """
@@ -138,7 +139,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
             AlignedChain(c, order, is_found)
             for c, (order, is_found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
-    return [AlignedChain(as_chain(run, 0 if chain is None else chain), slice(None), True)]
+    return [AlignedChain(0 if chain is None else as_chain(run, chain), slice(None), True)]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
@@ -256,7 +257,7 @@ def compare(
         return compare_with_rivals(as_draws(run), random_seed=random_seed)
     num_words = as_positive_int(num_words, "num_words")
     runs = as_draws(run, "topics"), as_draws(other, "topics", argument="other")
-    means = [over_versions(mean_topics(one, best_chain(one))) for one in runs]
+    means = [over_versions(mean_topics(one, best_chain(one) + 1)) for one in runs]
     names = [names_along(one, "word", m.shape[1]) for one, m in zip(runs, means, strict=True)]
     costs = distances(*_in_one_vocabulary(names, means))
     rows, columns = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))

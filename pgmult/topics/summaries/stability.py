@@ -230,7 +230,7 @@ def topic_stability(run: Posterior) -> TopicStability:
         variation.
     """
     matches = match_topics(run)
-    means = mean_topics(run, matches.reference, max_draws=100)
+    means = mean_topics(run, matches.reference + 1, max_draws=100)
     words = names_along(run, "word", means.shape[-1])
     shares, draws = None, np.empty((0, len(means)))
     if "topic_shares" in run:

@@ -70,6 +70,19 @@ def test_the_evidence_is_a_matrix_t(prior, problem, chosen):
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("chosen", [[0, 1, 2], [0, 2], [2], [0]])
+def test_the_evidence_along_a_term_is_that_of_all_variances(prior, problem, chosen):
+    rows, x, designs = problem
+    regression = MixedRegression.of(prior, rows, x, [designs[j] for j in chosen])
+    for term in range(len(chosen)):
+        along = regression.evidence_along(VARIANCES[chosen], term)
+        for variance in (1e-9, 0.4, 3.0, 1e9):
+            variances = VARIANCES[chosen]
+            variances[term] = variance
+            expected = regression.log_evidence(variances)
+            np.testing.assert_allclose(along(variance), expected, rtol=1e-9, atol=1e-7)
+
+
 def _arranged(whole, rows):
     prior, columns = whole
     return prior, rows, columns

@@ -176,7 +176,7 @@ def test_completion_averages_probabilities_over_draws(rng, corpus, kind):
     used = counts > 0
     expected = np.sum(counts[used] * np.log(dense[used])) / counts.sum()
     assert completion.score().num_draws == 4
-    assert completion.score(0).num_draws == 2
+    assert completion.score(1).num_draws == 2
     assert completion.log_predictive == pytest.approx(expected, rel=1e-10)
     assert completion.score().by_unit.sum() == pytest.approx(expected * counts.sum())
 

@@ -128,7 +128,7 @@ def test_shares_by_a_column_are_averages_of_documents():
     party = run.data.table.columns["party"]
     np.testing.assert_allclose(shares.mean.sum(axis=1), 1.0)
     assert shares.labels["party"] == sorted(set(party))
-    chain = run.shares("party", chain=0)
+    chain = run.shares("party", chain=1)
     expected = theta[0][:, party == "D"].mean(axis=(0, 1))
     np.testing.assert_allclose(chain.mean[chain.labels["party"].index("D")], expected)
     with pytest.raises(ValueError, match="'height'"):

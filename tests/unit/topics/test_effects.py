@@ -138,7 +138,7 @@ def check_pooled(found, each):
 
 def test_effects_pool_all_chains_with_topics_matched(rng, corpus):
     _, posterior = two_chains(rng, corpus)
-    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
+    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (1, 2)]
     check_pooled(effects(posterior, "party", num_simulated=2), each)
     assert "Intervals: within chain 2." in each[1].caption
 
@@ -146,7 +146,7 @@ def test_effects_pool_all_chains_with_topics_matched(rng, corpus):
 @pytest.mark.parametrize("mutant", ["one chain", "not matched"])
 def test_effects_of_one_chain_or_of_unmatched_topics_are_refused(rng, corpus, mutant, monkeypatch):
     _, posterior = two_chains(rng, corpus)
-    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (0, 1)]
+    each = [effects(posterior, "party", chain=c, num_simulated=2) for c in (1, 2)]
     chains = [AlignedChain(c, slice(None), True) for c in (0, 1)]
     broken = chains[:1] if mutant == "one chain" else chains
     monkeypatch.setattr(module, "aligned_chains", lambda *_: broken)

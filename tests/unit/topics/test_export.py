@@ -92,7 +92,7 @@ class TestTransform:
 
 class TestExport:
     def test_tables(self, run, tmp_path):
-        paths = export(run, tmp_path, chain=1)
+        paths = export(run, tmp_path, chain=2)
         assert [path.name for path in paths] == ["topics.csv", "documents.csv"]
         with (tmp_path / "topics.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)

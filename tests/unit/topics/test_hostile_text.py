@@ -92,7 +92,7 @@ def results(posterior):
     yield quotes(posterior)
     yield document_topics(posterior)
     yield topic_stability(posterior)
-    yield topic_correlations(posterior, chain=0, num_simulated=9)
+    yield topic_correlations(posterior, chain=1, num_simulated=9)
     yield predictive_checks(posterior, groups=[party], max_draws=2)
     yield variance_shares(posterior)
     yield match_runs(posterior, posterior)

@@ -81,7 +81,7 @@ def best_of(posterior):
 def names_of(posterior):
     """What a report calls them: number, and words that tell each from the others."""
     chain, order = best_of(posterior)
-    scores = word_scores(posterior, chain=chain)
+    scores = word_scores(posterior, chain=chain + 1)
     words = telling(scores.mean, 3)
     return [f"{t + 1} " + " ".join(scores.names[j] for j in words[t]) for t in order]
 
@@ -135,14 +135,14 @@ def test_topics_are_judged(summary):
     """Coherence and exclusivity are of the ten most probable words, whatever words are shown."""
     posterior = draws_of()
     chain, order = best_of(posterior)
-    most_probable = top_words(posterior, 10, chain=chain)
+    most_probable = top_words(posterior, 10, chain=chain + 1)
     by_frex = topic_report(posterior, title="t", by="frex", reference=REFERENCE, num_words=3)
     for made in (summary, by_frex):
         shown = topics_of(made)
         np.testing.assert_allclose(shown["npmi"], npmi(most_probable, REFERENCE)[order])
-        expected = exclusivity(word_scores(posterior, chain=chain).mean, 10)[order]
+        expected = exclusivity(word_scores(posterior, chain=chain + 1).mean, 10)[order]
         np.testing.assert_allclose(shown["exclusivity"], expected, rtol=1e-12)
-    frex_words = top_words(posterior, 3, by="frex", chain=chain)
+    frex_words = top_words(posterior, 3, by="frex", chain=chain + 1)
     assert topics_of(by_frex)["words"] == [
         " ".join(word.word for word in frex_words[k]) for k in order
     ]
@@ -156,9 +156,9 @@ def test_one_topic_is_told_with_its_documents_and_correlations(summary):
     text = summary.topic(place + 1).text()
     assert "exclusivity" in text.splitlines()[0]
     assert "2 of 2 chains, found again with probability 0.99" in text.splitlines()[0]
-    for word in top_words(posterior, 8, chain=chain)[place]:
+    for word in top_words(posterior, 8, chain=chain + 1)[place]:
         assert re.search(rf"^0\.\d+ ± 0\.\d+ +{re.escape(word.word)}$", text, re.M)
-    for document in quotes(posterior, place + 1, 3, chain=chain).quotes[0]:
+    for document in quotes(posterior, place + 1, 3, chain=chain + 1).quotes[0]:
         assert f"{document.document} {document.mean:.2f}".replace(" 0.", " .") in text
     others = [int(n) for n in re.findall(r"\]  +(\d) w", text)]
     assert sorted(others) == sorted(np.delete(order + 1, 2)), "each pair with it once"
@@ -303,7 +303,7 @@ class TestPlots:
         assert dots == {("b", "c")}
 
     def test_bars_show_words_and_are_never_cut(self):
-        words = top_words(draws_of(), 4, chain=0)
+        words = top_words(draws_of(), 4, chain=1)
         figure = plots.top_word_bars(words, num_columns=3)
         panels = [axes for axes in figure.axes if axes.get_visible()]
         assert len(panels) == 5

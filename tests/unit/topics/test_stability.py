@@ -113,8 +113,8 @@ def test_words_are_averaged_over_the_chains_that_found_the_topic():
     np.testing.assert_allclose(found.mean[2:], eye[2:4])
     assert found.sd[1, 7] > 0.1 > found.sd[0].max(), "over chains"
     assert "over those of 3 chains" in found.scope
-    alone = word_scores(posterior, chain=2)
-    np.testing.assert_allclose(alone.mean, mean_topics(posterior, 2))
+    alone = word_scores(posterior, chain=3)
+    np.testing.assert_allclose(alone.mean, mean_topics(posterior, 3))
     assert alone.scope == "within chain 3"
     assert [topic[0].word for topic in top_words(posterior)] == ["0", "1", "2", "3"]
 
@@ -134,7 +134,7 @@ def test_documents_are_averaged_over_the_chains_that_found_the_topic():
 
 def test_a_pair_that_no_two_chains_share_is_of_one_chain():
     posterior = three_chains()
-    pooled, best = topic_correlations(posterior), topic_correlations(posterior, chain=1)
+    pooled, best = topic_correlations(posterior), topic_correlations(posterior, chain=2)
     np.testing.assert_allclose(pooled.mean[3], best.mean[3], atol=1e-12)
     assert abs(pooled.mean[0, 1] - best.mean[0, 1]) > 1e-3
 
@@ -148,7 +148,7 @@ def test_excess_is_nothing_for_a_dirichlet():
     from pgmult.topics.summaries.correlations import _independent
 
     np.testing.assert_allclose(np.corrcoef(theta.T), _independent(shares), atol=0.01)
-    found = topic_correlations(three_chains(), chain=0)
+    found = topic_correlations(three_chains(), chain=1)
     np.testing.assert_allclose(found.excess().mean + found.independent, found.mean)
     np.testing.assert_allclose(found.excess().upper + found.independent, found.upper)
 
@@ -158,7 +158,7 @@ def test_chains_without_their_topics_cannot_be_aligned():
     only = Posterior({"theta": posterior["theta"]}, dims={"theta": ("document", "topic")})
     with pytest.raises(ValueError, match="chain must be given, for chains are aligned by"):
         document_topics(only)
-    assert document_topics(only, chain=2).scope == "within chain 3"
+    assert document_topics(only, chain=3).scope == "within chain 3"
 
 
 class TestWarnings:

@@ -77,23 +77,23 @@ class TestScores:
         rng = np.random.default_rng(4)
         draws = Posterior({"topics": rng.dirichlet(np.ones(6), size=(2, 9, 3))})
         each = [topics if by == "probability" else frex(topics) for topics in draws["topics"][1]]
-        found = word_scores(draws, by, chain=1)
+        found = word_scores(draws, by, chain=2)
         np.testing.assert_allclose(found.mean, np.mean(each, axis=0))
         np.testing.assert_allclose(found.sd, np.std(each, axis=0))
-        best = top_words(draws, 1, by=by, chain=1)
+        best = top_words(draws, 1, by=by, chain=2)
         for k, (word,) in enumerate(best):
             assert int(word.word) == np.argmax(found.mean[k])
             assert word.mean == found.mean[k].max()
             assert word.sd == found.sd[k, int(word.word)]
-        thinned = word_scores(draws, by, chain=1, max_draws=3)
+        thinned = word_scores(draws, by, chain=2, max_draws=3)
         np.testing.assert_allclose(thinned.mean, np.mean([each[i] for i in (0, 4, 8)], axis=0))
 
     def test_bad_arguments(self):
         draws = Posterior({"topics": PHI[None, None]})
         with pytest.raises(ValueError, match=r"by must be one of probability, frex, got 'idf'"):
             top_words(draws, by="idf")
-        with pytest.raises(ValueError, match="chain must be at most 0, got 1"):
-            top_words(draws, chain=1)
+        with pytest.raises(ValueError, match="chain must be at most 1, got 2"):
+            top_words(draws, chain=2)
         with pytest.raises(ValueError, match="must have draws, and has none"):
             top_words(Posterior({"topics": np.empty((1, 0, 2, 3))}))
 
@@ -112,9 +112,9 @@ class TestScores:
         stored = pgmult.load(tmp_path / "run")
         monkeypatch.setattr("pgmult.sampling.store.StoredDraws.__getitem__", None)
         for by in SCORES:
-            found, expected = (word_scores(p, by, chain=1) for p in (stored, posterior))
+            found, expected = (word_scores(p, by, chain=2) for p in (stored, posterior))
             np.testing.assert_array_equal(found.mean, expected.mean)
-        np.testing.assert_allclose(mean_topics(stored, 1), posterior["topics"][1].mean(axis=0))
+        np.testing.assert_allclose(mean_topics(stored, 2), posterior["topics"][1].mean(axis=0))
         np.testing.assert_array_equal(match_topics(stored).order, match_topics(posterior).order)
 
 
@@ -173,7 +173,7 @@ class TestDocuments:
         return run_of(CorrelatedTopics(3), psi=psi, theta=StickBreaking().probs(psi))
 
     def test_moments_and_quantiles(self, draws):
-        found = document_topics(draws, [4, 2], chain=1, probability=0.8)
+        found = document_topics(draws, [4, 2], chain=2, probability=0.8)
         theta = draws["theta"][1][:, [3, 1]]
         np.testing.assert_allclose(found.mean, theta.mean(axis=0))
         np.testing.assert_allclose(found.sd, theta.std(axis=0))
@@ -184,24 +184,24 @@ class TestDocuments:
 
     def test_proportions_follow_the_models_link(self, draws):
         sticks = run_of(CorrelatedTopics(3), psi=draws["psi"])
-        direct = document_topics(draws, chain=0)
-        np.testing.assert_allclose(document_topics(sticks, chain=0).mean, direct.mean)
-        best = quotes(sticks, None, 1, chain=0).quotes
+        direct = document_topics(draws, chain=1)
+        np.testing.assert_allclose(document_topics(sticks, chain=1).mean, direct.mean)
+        best = quotes(sticks, None, 1, chain=1).quotes
         assert [topic[0].mean for topic in best] == pytest.approx(direct.mean.max(axis=0))
         softmax = run_of(LogisticNormalTopics(2), psi=draws["psi"])
         expected = LogisticNormal().probs(draws["psi"][0]).mean(axis=0)
-        np.testing.assert_allclose(document_topics(softmax, chain=0).mean, expected)
+        np.testing.assert_allclose(document_topics(softmax, chain=1).mean, expected)
 
     def test_sticks_without_a_model(self, draws):
         with pytest.raises(ValueError, match="must know its model, and these draws came without"):
-            document_topics(Posterior({"psi": draws["psi"]}), chain=0)
+            document_topics(Posterior({"psi": draws["psi"]}), chain=1)
         with pytest.raises(TypeError, match=r"run must be a Posterior, got .*dict"):
-            document_topics(dict(draws), chain=0)
+            document_topics(dict(draws), chain=1)
 
     def test_blocks_do_not_show(self, draws, monkeypatch):
-        whole = document_topics(draws, chain=0)
+        whole = document_topics(draws, chain=1)
         monkeypatch.setattr("pgmult.topics.summaries.documents._BLOCK", 2 * 200 * 3)
-        pieces = document_topics(draws, chain=0)
+        pieces = document_topics(draws, chain=1)
         np.testing.assert_array_equal(pieces.lower, whole.lower)
         assert len(pieces.documents) == 5
 
@@ -211,16 +211,16 @@ class TestDocuments:
             dims={"theta": ("document", "topic")},
             coords={"document": list("vwxyz")},
         )
-        found = document_topics(posterior, ["y", 1], chain=0)
+        found = document_topics(posterior, ["y", 1], chain=1)
         assert found.documents == ["y", "v"]
         np.testing.assert_allclose(found.mean, draws["theta"][0].mean(axis=0)[[3, 0]])
         for unknown in ("nobody", 6, 0, -1):
             with pytest.raises(ValueError, match=f"documents must be among the 5, got {unknown!r}"):
-                document_topics(posterior, [unknown], chain=0)
+                document_topics(posterior, [unknown], chain=1)
 
     def test_representatives_have_the_highest_mean(self, draws):
-        found = quotes(draws, None, 2, chain=1).quotes
-        every = document_topics(draws, chain=1)
+        found = quotes(draws, None, 2, chain=2).quotes
+        every = document_topics(draws, chain=2)
         assert [len(topic) for topic in found] == [2, 2, 2]
         for k, topic in enumerate(found):
             best = np.argsort(-every.mean[:, k])[:2]
