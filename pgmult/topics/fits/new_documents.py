@@ -382,8 +382,8 @@ def predict(
         Whether labels of groupings, ``(1 | author)``, may be new to the run: nothing is known of
         their effects. They are an error otherwise, which names the nearest ones.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
-        topic's draws are those of the chains that found it.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and each topic's draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
     sweeps : int

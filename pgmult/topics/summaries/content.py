@@ -316,8 +316,8 @@ def content(
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
-        topic's draws are those of the chains that found it.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and each topic's draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
 

@@ -111,8 +111,8 @@ def topic_correlations(
         With ``mu`` and ``Sigma``, ``(chain, draw, stick)`` and ``(chain, draw, stick, stick)``, or
         as many coordinates as the model's link takes.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and a
-        pair's draws are those of the chains that found both.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and a pair's draws are those of the chains that found both.
     num_simulated : int
     max_draws : int
         Draws to use at most, evenly spread over chains.

@@ -115,8 +115,8 @@ def document_topics(
     documents : sequence of int or str, optional
         Numbers, from 1, or names; all documents if left out.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
-        topic's draws are those of the chains that found it.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and each topic's draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
     probability : float in (0, 1)
@@ -222,8 +222,8 @@ def shares(
     weight : str, optional
         Column that says how much each document counts, such as how many it stands for.
     chain : int, optional
-        One chain alone, by its number from 1; by default chains are aligned, and each topic's draws are those of the
-        chains that found it.
+        One chain alone, by its number from 1; by default chains are aligned, and each topic's
+        draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
     probability : float in (0, 1)

@@ -430,8 +430,8 @@ def effects(
     data : StructuredCorpus, optional
         What the model was fitted to; needed only where `run` was saved without it.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
-        topic's draws are those of the chains that found it.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and each topic's draws are those of the chains that found it.
     num_simulated : int
         Documents that are simulated for each setting and draw, about.
     max_draws : int

@@ -41,7 +41,7 @@ _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at 
 
 
 def best_chain(run: Posterior) -> int:
-    """The place of the chain to read where one is shown: with the best log likelihood, on average.
+    """The place of the chain to read where one is shown: its mean log likelihood is the best.
 
     0 where draws hold none. All chains are of one model, so their scores of words left out differ
     as their log likelihoods do: on docstrings, K = 20, importance-sampled leave-one-out and WAIC

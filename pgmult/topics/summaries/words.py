@@ -208,8 +208,8 @@ def word_scores(
     by : {"probability", "frex"}
         FREX with half of its weight on exclusivity.
     chain : int, optional
-        One chain alone, by its number from 1. If left out, chains are aligned topic by topic with the best one, and each
-        topic's draws are those of the chains that found it.
+        One chain alone, by its number from 1. If left out, chains are aligned topic by topic
+        with the best one, and each topic's draws are those of the chains that found it.
     max_draws : int
         Draws to use at most, evenly spread over chains.
 
