@@ -13,7 +13,7 @@ def commands_in(answer):
     return {
         title: [row["command"] for row in section["rows"]]
         for title, section in json.loads(answer)["sections"].items()
-        if title not in ("Columns", "To look at")
+        if title not in ("Columns", "Columns to check")
     }
 
 

@@ -297,9 +297,9 @@ class Guesses:
                 names.append(shortened(outcome.name))
         if not commands:
             return None
-        why = f"How the shares of '{names[0]}' depend on {limited or 'the '}other columns."
+        why = f"Estimate how the shares of '{names[0]}' depend on {limited or 'the '}other columns."
         if len(self.columns) == 1:
-            why = f"How large the shares of '{names[0]}' are."
+            why = f"Estimate the shares of '{names[0]}'."
         if of_counts and counted is not None and counted[0].startswith("p("):
             part, total = sorted(counted[1], key=lambda c: sum(c.numbers[c.codes >= 0]))
             if not total.is_called("trials"):
@@ -307,11 +307,11 @@ class Guesses:
                 why += " of it: write c( in place of p( if they are two categories."
         numbered = [c for c in outcomes if c.is_number and c.is_outcome < 2 and in_order(c)]
         if numbered and f"'{numbered[0].name} ~" in "".join(commands):
-            why += f" Numbers of {listed(numbered)} are taken for answers in an order: leave"
-            why += " --ordered out if they are codes."
+            why += f" The numbers of {listed(numbered)} are taken for ordered answers: leave out"
+            why += " --ordered if they are codes."
         if names[1:]:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
-            why += f" If you ask about {or_of}, paste the command of that column."
+            why += f" If your question is about {or_of}, paste the command of that column."
         return Guess("Regression", why + self._left_out(outcomes), commands)
 
     def _of_shares_in_rows(self, share: ColumnGuess, category: ColumnGuess) -> Guess | None:
@@ -328,10 +328,8 @@ class Guesses:
             "regression", used, [("--weight", [f"round({names[1]} * {names[2]}{percent})"])],
             f"{names[0]} ~ {' + '.join(terms) or 1}",
         )  # fmt: skip
-        why = (
-            f"How the shares of {listed([category])} depend on the other columns; a row counts for"
-        )
-        why += f" its share of {listed([self.count])}."
+        why = f"Estimate how the shares of {listed([category])} depend on the other columns. Each"
+        why += f" row counts as its share of {listed([self.count])}."
         return Guess("Regression", why, [fit])
 
     def _left_out(self, outcomes: Sequence[ColumnGuess]) -> str:
@@ -615,7 +613,7 @@ class Guesses:
         longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
         number = _number_of_topics(longest.counts.total())
         terms = dict([*self._terms(longest).items()][:MOST_TERMS])
-        why = f"What the texts of '{shortened(longest.name)}' are about"
+        why = f"Find the topics of the texts in '{shortened(longest.name)}'"
         return self._of_topics(why, [*naming(column=longest), ("--topics", [number])], terms)
 
     def _of_topics(self, why: str, what: list[Option], terms: dict[str, ColumnGuess]) -> Guess:
@@ -624,7 +622,7 @@ class Guesses:
         if terms:
             prevalence: Option = ("--prevalence", [f"~ {' + '.join(terms)}"])
             commands.append(self._fit("topics", terms.values(), [*what, prevalence]))
-            why += "; the second command says how topics depend on other columns"
+            why += "; the second command estimates how they depend on other columns"
         return Guess("Topics", f"{why}.", commands)
 
     def _words(self) -> Guess | None:
@@ -689,7 +687,7 @@ class Guesses:
         terms = {
             term: c for term, c in self._terms(*words).items() if c not in names and not c.missing
         }
-        why = f"Which topics the {self.num_rows:,} rows have, with a column for each of"
+        why = f"Find the topics of the {self.num_rows:,} rows, which have a column for each of"
         why += f" {len(words)} words, from '{shortened(words[0].name)}' to"
         why += f" '{shortened(words[-1].name)}'"
         return self._of_topics(why, what, dict([*terms.items()][:MOST_TERMS]))
@@ -706,8 +704,8 @@ class Guesses:
             and "|" not in term
         }  # fmt: skip
         terms = dict([*terms.items()][: max(1, min(MOST_TERMS, len(document.counts) // 10))])
-        why = f"Which topics the {len(document.counts):,} documents of '{shortened(document.name)}'"
-        why += f" have, a row for each of their words, '{shortened(word.name)}'"
+        why = f"Find the topics of the {len(document.counts):,} documents in"
+        why += f" '{shortened(document.name)}'; each row is a word, '{shortened(word.name)}'"
         return self._of_topics(why, what, terms)
 
     def lacking(self) -> list[str]:
@@ -715,8 +713,8 @@ class Guesses:
         sentences = []
         if (shares := self._shares()) and self.count is None:
             sentences.append(
-                f"{listed(shares)} are shares of 1 or of 100, and no column says of how many"
-                " observations: add it as a column n, and pgmult FILE prints the command."
+                f"{listed(shares)} are shares that add up to 1 or 100, and no column has the number"
+                " of observations: add it as a column n, and pgmult FILE prints the command."
             )
         if self.shared is not None and self.count is None:
             share, category = self.shared
@@ -787,13 +785,13 @@ class Guesses:
             return None
         of_each = f" of each '{shortened(group.name)}'" if group else ""
         why = f"Each '{shortened(time.name)}'{of_each} has one of {len(symbol.counts)} labels of"
-        why += (
-            f" '{shortened(symbol.name)}': what comes next, and what missing steps probably were."
-        )
+        why += f" '{shortened(symbol.name)}': predict what comes next, and estimate missing steps."
         if are_events:
             options = [option for option in options if option[0] != "--time"]
             why = f"Each row{of_each} is an event, one of {len(symbol.counts)} labels of"
-            why += f" '{shortened(symbol.name)}': what comes next, in the order of the rows."
+            why += (
+                f" '{shortened(symbol.name)}': predict what comes next, in the order of the rows."
+            )
         else:
             options += [("--every", [every])] if every else []
         commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
@@ -842,8 +840,8 @@ class Guesses:
         options += [("--every", [every])] if every else []
         of_each = f" of each '{shortened(group.name)}'" if group else ""
         why = f"Each row is a spell{of_each} in a state, '{shortened(symbol.name)}', from"
-        why += f" '{shortened(begin.name)}' to '{shortened(end.name)}': how long states last, and"
-        why += " which state follows."
+        why += f" '{shortened(begin.name)}' to '{shortened(end.name)}': estimate how long states"
+        why += " last, and which state follows."
         fit = self._fit("sequences", columns, [*options, ("--model", ["markov"])])
         return Guess("Sequences", why, [fit])
 
@@ -876,7 +874,7 @@ class Guesses:
         ]  # fmt: skip
         options = [("--wide", [_range_of(longest)]), *naming(sequence=whose[0] if whose else None)]
         why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
-        why += f"{' how long states last, and' if repeats else ''} which state follows."
+        why += f" estimate{' how long states last, and' if repeats else ''} which state follows."
         commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
         if terms := self._few_labels(*longest):
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
@@ -933,7 +931,9 @@ class Guesses:
         if self.counted is not None and len(self.counted[1]) > 2:
             names = [c.name for c in self.counted[1]]
             fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
-            return Guess("Fields", f"Shares of {len(names)} columns of counts over {over}.", [fit])
+            return Guess(
+                "Fields", f"Estimate shares of {len(names)} columns of counts over {over}.", [fit]
+            )
         others = [c for c in self.categories if c not in where and c is not self.people]
         if self.count is None:  # labels that are all as frequent name the rows
             others = [c for c in others if len(set(c.counts.values())) > 1]
@@ -947,11 +947,11 @@ class Guesses:
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
         used = [*where, category, *([self.count] if self.count else [])]
-        why = f"Shares of {labels} over {over}."
+        why = f"Estimate shares of {labels} over {over}."
         left = [c for c in others if c is not category and c.is_called("trait")]
         if self.count is not None and left and not self.places:
-            why += f" Rows of all {listed(left)} are added up: --inputs takes names of places, too,"
-            why += " with a table of their coordinates for --places."
+            why += f" Rows of all {listed(left)} are added up. If these are places, name the column"
+            why += " in --inputs, and a table of their coordinates in --places."
         return Guess("Fields", why, [self._fit("fields", used, options)])
 
     def _is_of_a_group(self, outcome: ColumnGuess) -> bool:
@@ -1041,7 +1041,8 @@ class Guesses:
         )
         labels = names[0].counts if names else ()
         why = "Each row is an alternative, and one is chosen in each"
-        why += f" '{shortened(occasion.name)}': what makes an alternative likely to be chosen."
+        why += f" '{shortened(occasion.name)}': estimate what makes an alternative likely to be"
+        why += " chosen."
         tastes = sum(
             len(c.counts) - 1 if c.is_category or name in coded else 1
             for name, c in of_rows.items()
@@ -1126,8 +1127,8 @@ class Guesses:
             formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts, named)
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
-            why = "Each row is a choice, and has columns for each alternative: what makes an"
-            why += " alternative likely to be chosen." + same
+            why = "Each row is a choice, and has columns for each alternative: estimate what makes"
+            why += " an alternative likely to be chosen." + same
             options: list[Option] = [("--wide", patterns)]
             options += _price_option(
                 name for name, (_, of) in wide.items() if all(c.is_number for c in of.values())

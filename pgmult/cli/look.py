@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 _GAPS = "n/a na nan null missing . ? - #n/a"
 _SEQUENCE_FILES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _MISREAD = (
-    (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}", "dates are read where they are written 1999-12-31"),
-    (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "numbers are read without a mark of thousands"),
-    (r"[-+]?\d+,\d+", "numbers are read with a decimal point: 3.14"),
-    (r"[-+]?\d+([.,]\d+)?\s?%|[$€£¥]\s?\d[\d.,]*", "numbers are read without % or currency"),
+    (r"\d{1,2}[./]\d{1,2}[./]\d{2,4}", "write dates as 1999-12-31"),
+    (r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", "write numbers without marks of thousands"),
+    (r"[-+]?\d+,\d+", "write numbers with a decimal point, 3.14"),
+    (r"[-+]?\d+([.,]\d+)?\s?%|[$€£¥]\s?\d[\d.,]*", "write numbers without % or currency"),
 )
 
 
@@ -53,7 +53,7 @@ def show_columns(options: argparse.Namespace) -> int:
         jobs.append(
             Guess(
                 "Topics",
-                "Which topics the documents have.",
+                "Find the topics of the documents.",
                 [command_of(words, [("--topics", [20]), out])],
             )
         )
@@ -87,7 +87,8 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
         options.na_values = [*gaps, *no_value]
         columns = columns_of(read_table(path, options))
         remarks.append(
-            "The commands below leave such cells without a value: take --na-values out if not so."
+            "The commands below take such cells for missing values: remove --na-values if they are"
+            " not."
         )
     guesses = Guesses(path, [c for c in columns if c.name not in misread], reading)
     jobs = guesses.jobs()
@@ -102,7 +103,7 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
         ],
     )
     title = f"{plain(str(path))}: {len(table):,} rows, {len(columns):,} columns"
-    sections = [Section("Columns", table=held), Section("To look at", sentences=remarks)]
+    sections = [Section("Columns", table=held), Section("Columns to check", sentences=remarks)]
     return _report(title, sections, jobs)
 
 
@@ -134,33 +135,33 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
     for column in columns:
         name = shortened(column.name)
         if column.kind == "nothing":
-            said.append(f"{name} holds no value at all.")
+            said.append(f"{name} has no values.")
         if not column.can_be_named:
-            said.append(f"{name} is a name that no command can take: rename the column to use it.")
+            said.append(f"No command can name the column {name}: rename it to use it.")
         if column.kind not in ("labels", "US states", "names, all different"):
             continue
         texts = [*map(str, column.counts)]
         if column.missing and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", x) for x in texts):
             said.append(
-                f"{name} has codes of two letters, and NA means that there is no value: with"
-                " --na-values '' it is a code, such as that of Namibia."
+                f"{name} has codes of two letters, and NA is read as a missing value. If it is a"
+                " code, such as that of Namibia, add --na-values ''."
             )
         odd, else_it_is = _odd_cells(column)
         if odd:
             no_value += [text for text in odd if else_it_is and not text.startswith("-")]
             cells = ", ".join(map(repr, odd))
             is_text = f"; without them its cells are {else_it_is}" if else_it_is else ""
-            said.append(f"{name} has {cells}, which may mean that there is no value{is_text}.")
+            said.append(f"{name} has {cells}, which may stand for a missing value{is_text}.")
         for pattern, advice in _MISREAD:
             if all(re.fullmatch(pattern, text) for text in texts):
-                said.append(f"{name} is taken for text, such as {texts[0]!r}: {advice}.")
+                said.append(f"{name} is read as text, such as {texts[0]!r}: {advice}.")
                 misread.add(column.name)
                 break
         alike: dict[str, str] = {}
         pairs = ((alike.setdefault(as_looked_at(text), text), text) for text in texts)
         for other, text in pairs if column.is_category else ():
             if other != text:
-                said.append(f"{name} has {other!r} and {text!r}, which count as different labels.")
+                said.append(f"{name} has {other!r} and {text!r}, which are read as two labels.")
                 break
     return said, list(dict.fromkeys(no_value)), misread
 

@@ -232,8 +232,8 @@ def refuse_held(run: Path, family: Family) -> None:
     if (run / "inputs.npz").exists():
         raise FileExistsError(
             errno.EEXIST,
-            f"RUN holds a run already (pgmult {family.name} resume goes on with it, or name another"
-            " directory)",
+            f"the directory holds a run (continue it by pgmult {family.name} resume, or name"
+            " another directory)",
             str(run),
         )
 

@@ -242,7 +242,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
 
     able = {name: model for name, (model, _) in wanted.items() if held_by(model, data) is not None}
     if not options.json:
-        print(f"Brief runs of {', '.join(able)}, to take the best", flush=True)
+        print(f"Brief runs compare {', '.join(able)}", flush=True)
 
     def report(posterior: Any) -> Any:
         return StoredRun(options.out, posterior, notes).report(max_draws=_BRIEF)

@@ -285,8 +285,8 @@ def kept_every(
     every = max(1, min(wanted, int(options.draws) // _FEWEST))
     if every > 1 and not options.json:
         print(
-            f"of {' and '.join(sizes)} every {_nth(every)} draw is stored,"
-            f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB at most"
+            f"Every {_nth(every)} draw of {' and '.join(sizes)} is stored, at most"
+            f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB"
             f"{more and f' ({more})'}"
         )
     return every

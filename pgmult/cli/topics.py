@@ -197,7 +197,7 @@ def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
     large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.0f} MB"
     option = "" if options.cluster else f" (--keep-theta would take {large})"
     return (
-        f"shares of topics in {corpus.num_documents:,} documents are not kept{option};"
+        f"Shares of topics in {corpus.num_documents:,} documents are not stored{option};"
         " pgmult.topics.fold_in draws those of chosen documents afterwards"
     )
 
@@ -273,7 +273,7 @@ def _print_corpus(corpus: Any, said: list[str]) -> None:
         print(f"\n{corpus.table.losses}", flush=True)
     if repeats := _repeats(corpus):
         have = "document has" if repeats == 1 else "documents have"
-        advice = "the words of another one: take repeats out if a text is in twice"
+        advice = "the same words as another one: remove repeats if a text occurs twice"
         print(f"{repeats:,} {have} {advice}", flush=True)
 
 

@@ -155,7 +155,7 @@ class TestFit:
             out = tmp_path / f"{corpus.stem}{len(option)}{kept}"
             code, output, _ = fit(capsys, corpus, out, *SMALL, *option)
             assert code == 0
-            assert ("in 8 documents are not kept" in output) is (corpus is many and not option)
+            assert ("in 8 documents are not stored" in output) is (corpus is many and not option)
             assert ("theta" in pgmult.load(out)) is kept
             page = (out / "report.html").read_text(encoding="utf-8")
             assert ("Representative documents" in page) is kept
@@ -255,7 +255,7 @@ class TestBadInput:
         out = tmp_path / "run"
         assert fit(capsys, corpus, out, *SMALL)[0] == 0
         held = self.complaint(capsys, "topics", "fit", corpus, "--out", out, *SMALL)
-        assert f"{out}: RUN holds a run already (pgmult topics resume goes on" in held
+        assert f"{out}: the directory holds a run (continue it by pgmult topics resume" in held
         assert "draws must be at least" in self.complaint(
             capsys, "topics", "resume", out, "--draws", 2, "--quiet"
         )

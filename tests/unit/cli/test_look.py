@@ -109,7 +109,7 @@ class TestWhatIsSeen:
         lines = {line.split()[0]: " ".join(line.split()) for line in out.splitlines() if line}
         assert lines["vote"].startswith("vote labels 1 2: ")
         assert lines["age"] == "age whole numbers 1 18 to 67, 50 different"
-        assert "age has 'n/a', which may mean that there is no value" in " ".join(out.split())
+        assert "age has 'n/a', which may stand for a missing value" in " ".join(out.split())
 
     def test_numbers_and_dates_in_other_forms(self, capsys, tmp_path):
         rows = [
@@ -119,9 +119,9 @@ class TestWhatIsSeen:
         table = written(tmp_path / "t.csv", [["euro", "pi", "when", "x", "vote"], *rows])
         out = " ".join(look(capsys, table)[1].split())
         assert "euro whole numbers 1200 to 2300" in out
-        assert "pi is taken for text, such as '3,14': numbers are read with a decimal point" in out
-        assert "when is taken for text, such as '31/12/1999': dates are read where" in out
-        assert "vote has 'Left' and 'left', which count as different labels" in out
+        assert "pi is read as text, such as '3,14': write numbers with a decimal point" in out
+        assert "when is read as text, such as '31/12/1999': write dates as" in out
+        assert "vote has 'Left' and 'left', which are read as two labels" in out
 
     def test_a_label_that_means_nothing_stays_a_label(self, capsys, tmp_path):
         rows = [[["none", "left", "right"][i % 3], i % 10] for i in range(30)]
@@ -407,4 +407,4 @@ def test_a_code_na_is_pointed_out(tmp_path, capsys):
     rows = "".join(f"{['NA', 'DE', 'FR'][i % 3]},{'LR'[i % 2]}\n" for i in range(120))
     (tmp_path / "t.csv").write_text(f"country,vote\n{rows}")
     assert cli.main([str(tmp_path / "t.csv")]) == 0
-    assert "with --na-values ''" in " ".join(capsys.readouterr().out.split())
+    assert "add --na-values ''" in " ".join(capsys.readouterr().out.split())

@@ -98,7 +98,7 @@ class TestFit:
         )  # fmt: skip
         told = capsys.readouterr()
         assert code == 0
-        assert "\n4 documents have the words of another one: take repeats" in told.out
+        assert "\n4 documents have the same words as another one" in told.out
         assert "column 'party' has 'N' and 'n', which differ in capitals" in told.err
 
     def test_rows_without_a_covariate(self, capsys, folder, tmp_path):
