@@ -9,7 +9,7 @@ fitness via realized discrepancies").
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,21 @@ _HOW_TO_READ = (
     "Statistics of the data and of data simulated from the posterior [90 % interval]; p: how often"
     " those are as large or larger. Near 0 or 1 the model lacks something."
 )
+
+
+class Kind(NamedTuple):
+    """Statistics that are alike: a verdict names the most extreme of a kind.
+
+    Attributes
+    ----------
+    name : str
+        The plural, such as "pairs of columns".
+    parts : sequence of str
+        Statistics that explain this one if they are extreme on the same side.
+    """
+
+    name: str
+    parts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,6 +67,7 @@ class PredictiveChecks(Answer):
         cls,
         draws: Iterable[tuple[Mapping[str, float], Mapping[str, float]]],
         advice: Mapping[str, tuple[str, str]],
+        kinds: Mapping[str, Kind] | None = None,
     ) -> "PredictiveChecks":
         """The check of some statistics.
 
@@ -61,6 +77,8 @@ class PredictiveChecks(Answer):
             Of each draw, the statistics of the data and of what the model makes.
         advice : mapping
             What to say where the data have more of a statistic, and where they have less.
+        kinds : mapping, optional
+            Of statistics of which there are many.
         """
         of_data, of_made = zip(*draws, strict=True)
         names = tuple(of_data[0])
@@ -70,9 +88,17 @@ class PredictiveChecks(Answer):
         )
         above, equal = (made > observed).mean(axis=0), (made == observed).mean(axis=0)
         p = above + 0.5 * equal
-        odd = [advice[n][0] for n, value in zip(names, p, strict=True) if value < _ODD]
-        odd += [advice[n][1] for n, value in zip(names, p, strict=True) if value > 1.0 - _ODD]
-        verdict = " ".join(filter(None, odd)) or _agreement(names)
+        excess = np.abs((observed - made).mean(axis=0)) / np.maximum(made.std(axis=0), 1e-300)
+        size = dict(zip(names, excess.tolist(), strict=True))
+        said = [
+            sentence
+            for side, is_odd in enumerate((p < _ODD, p > 1.0 - _ODD))
+            for sentence in _most_extreme(
+                {n: advice[n][side] for n, odd in zip(names, is_odd, strict=True) if odd},
+                size, kinds or {},
+            )
+        ]  # fmt: skip
+        verdict = " ".join(said) or _agreement(names)
         return cls(names, observed, made, np.asarray(p), verdict)
 
     def table(self) -> Table:
@@ -121,6 +147,21 @@ class PredictiveChecks(Answer):
         """Return the section of a report, whose verdict holds that of the check."""
         table = replace(self.table(), caption="")
         return Section(title, note, table=table, figures=[self.figure(**options)])
+
+
+def _most_extreme(
+    sentences: Mapping[str, str], size: Mapping[str, float], kinds: Mapping[str, Kind]
+) -> Iterable[str]:
+    """What to say of extreme statistics: of each, but of those of a kind the most extreme one."""
+    alike: dict[str, list[str]] = {}
+    for name, sentence in sentences.items():
+        kind = kinds.get(name, Kind(name))
+        if sentence and sentences.keys().isdisjoint(kind.parts):
+            alike.setdefault(kind.name, []).append(name)
+    for kind_name, names in alike.items():
+        yield sentences[max(names, key=size.__getitem__)]
+        if len(names) > 1:
+            yield f"These are the most extreme of {len(names)} such {kind_name}."
 
 
 def _agreement(names: Sequence[str]) -> str:

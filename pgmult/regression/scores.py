@@ -20,7 +20,7 @@ from scipy import sparse
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
 from pgmult.core.averages import Rows
-from pgmult.core.checks import PredictiveChecks
+from pgmult.core.checks import Kind, PredictiveChecks
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels
@@ -497,7 +497,9 @@ def check(
             for counted in (counts, made)
         )
         pairs.append((observed, drawn))
-    return PredictiveChecks.of(pairs, {one.name: one.advice for one in statistics})
+    to_say = {one.name: one.advice for one in statistics}
+    kinds = {one.name: one.kind for one in statistics if one.kind is not None}
+    return PredictiveChecks.of(pairs, to_say, kinds)
 
 
 class _Statistic(NamedTuple):
@@ -510,11 +512,13 @@ class _Statistic(NamedTuple):
         Of counts and expected counts, ``(num_rows, num_categories)``.
     advice : pair of str
         Where the data have more of it, and where they have less.
+    kind : Kind, optional
     """
 
     name: str
     of: Callable[[IntArray, FloatArray], Any]
     advice: tuple[str, str]
+    kind: Kind | None = None
 
 
 def _of_counts(
@@ -600,13 +604,16 @@ def _of_columns(
             codes = codes * len(labels) + codes_of_column
         label = " and ".join(columns)
         together = ":".join(columns)
-        add = f": add {together} or (1 | {together})" if len(columns) > 1 else ""
+        kind, add = Kind("columns"), ""
+        if len(columns) > 1:
+            kind = Kind("pairs of columns", [f"distance by {name}" for name in columns])
+            add = f": add {together} or (1 | {together})"
         advice = (
             f"{what} by {label} differ more than the model predicts{add}.",
             f"{what} by {label} differ less than the model predicts.",
         )
         codes = np.unique(codes, return_inverse=True)[1]
-        yield _Statistic(f"distance by {label}", _distance(codes), advice)
+        yield _Statistic(f"distance by {label}", _distance(codes), advice, kind)
 
 
 def _of_proportional_odds(design: Design, specific: Sequence[str]) -> Iterator[_Statistic]:
