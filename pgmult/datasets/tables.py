@@ -274,6 +274,8 @@ class DataTable(ExactTable):
 
     def _joined(self, columns: Sequence[str]) -> "tuple[DataTable, str]":
         """The table with a column of the combinations of the labels of others, and its name."""
+        if not columns:
+            raise ValueError("sequence must name at least one column, got none")
         cells = chosen_columns(self.columns, columns, self.source, "sequence")
         levels, codes = Levels.of(cells)
         name = ":".join(columns)
@@ -305,9 +307,10 @@ class DataTable(ExactTable):
 
         table = self
         with rows_in_words(self):
-            if weights is not None and weights not in self.cells and "(" in weights:
-                cells = Cells(numbers_by_row(weights, self.cells, len(self)))
-                table = self._with(weights, cells)
+            if isinstance(weights, str) and weights not in self.cells and "(" in weights:
+                with under_name("weights", of="formula"), under_name("weights", of="covariates"):
+                    numbers = numbers_by_row(weights, self.cells, len(self))
+                table = self._with(weights, Cells(numbers))
             return rows_of(
                 formula,
                 table,

@@ -210,3 +210,21 @@ def test_several_columns_identify_a_sequence():
     assert data.keys == ("who:day", "at")
     with pytest.raises(ValueError, match="sequence must name columns of the table, got 'hour'"):
         table.sequences("does", sequence=["who", "hour"], time="at")
+    with pytest.raises(ValueError, match="sequence must name at least one column"):
+        table.sequences("does", sequence=[], time="at")
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ("round(x * n", "weights 'round.*found the end"),
+        ("round(y)", "weights must have a column 'y'"),
+        ("center(z)", "weights must have a column 'z'"),
+        ("log(x - 1)", "weights 'log.*finite numbers"),
+        (3, "weights must"),
+    ],
+)
+def test_weights_that_cannot_be_computed_are_named(weights, words):
+    table = read({"y1": ["a", "b", "a"], "x": [1, 2, 3], "n": [4, 5, 6]})
+    with pytest.raises((TypeError, ValueError), match=words):
+        table.rows("y1 ~ x", weights=weights)
