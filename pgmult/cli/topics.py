@@ -62,7 +62,9 @@ CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or th
 --starts independent|shared  Give each chain its own start, to see which topics recur, or all chains
     the same one (default: independent)
 """
-_KEYWORDS = """
+_PRIOR_WORDS = """
+--word-concentration X  Dirichlet concentration of words in topics: larger where topics share many
+    words (default: 0.05)
 --keywords FILE  File of words that topics must have, a line for each topic: a name, a colon and
     words (economy: tax, jobs)
 """
@@ -99,7 +101,7 @@ _YES_OR_NO = {"action": argparse.BooleanOptionalAction}
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     add_options(fit, _FIT, keep_theta=_YES_OR_NO)
     _add_corpus(fit)
-    add_options(fit, _KEYWORDS)
+    add_options(fit, _PRIOR_WORDS)
     title = "covariates of a table, for a structural topic model"
     add_options(_add_covariates(fit, title), _WEIGHT)
 
@@ -141,7 +143,7 @@ def _job(options: argparse.Namespace) -> Job:
         _print_corpus(corpus, said)
     keywords = None if options.keywords is None else _read_keywords(options.keywords)
     kind: Any = StructuralTopics if isinstance(corpus, StructuredCorpus) else CorrelatedTopics
-    model = kind(options.topics, keywords=keywords)
+    model = kind(options.topics, options.word_concentration, keywords=keywords)
     if options.until == SETTLED and options.draws == _MOST_DRAWS:
         options.draws = _most_draws(corpus, options.topics)
     keep_theta = options.keep_theta

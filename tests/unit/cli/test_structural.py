@@ -139,6 +139,7 @@ class TestFit:
             ([table, "--column", "text", "--content", "~ year"], "column 'year' must hold labels"),
             ([texts, "--prevalence", "~ x"], "need the columns of a table"),
             ([texts, "--names", "x"], "--names is for tables"),
+            ([texts, "--word-concentration", -1], "word_concentration must be"),
             ([table, "--column", "text", "--stop-words", "klingon"], "a file with a word a line"),
         ):
             assert expected in refused(capsys, "topics", "fit", *arguments, *out)
@@ -153,9 +154,10 @@ class TestKeywords:
         options = [option for option in options if option not in ("--prevalence", "--content")]
         output = said(
             capsys, "topics", "fit", folder / "speeches.csv", *options, "--keywords",
-            tmp_path / "words.txt", "--out", tmp_path / "run",
+            tmp_path / "words.txt", "--word-concentration", 0.2, "--out", tmp_path / "run",
         )  # fmt: skip
         posterior = pgmult.load(tmp_path / "run")
+        assert posterior.model.word_concentration == 0.2
         assert posterior.model.keywords == (
             ("water", ("ship", "harbour")),
             ("soil", ("plough", "wheat")),
