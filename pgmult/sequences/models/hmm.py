@@ -670,9 +670,15 @@ def sample_paths(rng: np.random.Generator, chains: compiled.HiddenChains) -> Int
     )  # fmt: skip
     impossible = np.isneginf(log_predictive)
     if impossible.any():
+        step = int(np.argmax(impossible))
+        if chains.known.size and chains.known[step] >= 0:
+            raise FloatingPointError(
+                f"the known state of step {step + 1} cannot be there, or have its observations (do"
+                " transitions that are not allowed lead there?)"
+            )
         raise FloatingPointError(
-            f"the observations of step {int(np.argmax(impossible)) + 1} have probability 0 in every"
-            " state that can be there"
+            f"the observations of step {step + 1} have probability 0 in every state that can be"
+            " there"
         )
     return states
 

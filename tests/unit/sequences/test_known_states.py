@@ -98,6 +98,13 @@ def test_what_cannot_be_known(states, message):
         MODEL.as_data(DATA.with_known_states(states))
 
 
+def test_a_known_state_that_cannot_be_is_named():
+    left_to_right = MultinomialHMM(2, allowed=[[True, True], [False, True]])
+    data = as_sequences(["ABBA"]).with_known_states(["b", None, None, "a"])
+    with pytest.raises(FloatingPointError, match="known state of step 4 cannot be there"):
+        pgmult.sample(left_to_right, data, draws=4, tune=1, chains=1, progressbar=False)
+
+
 @pytest.mark.parametrize("model", [MarkovChain(1), MultinomialLDS(1)])
 def test_models_without_hidden_states_say_so(model):
     with pytest.raises(ValueError, match="no hidden states to be known"):
