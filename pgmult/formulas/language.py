@@ -312,8 +312,10 @@ def _expanded(node: Node, formula: Formula) -> tuple[Term, ...]:
         formula.refuse(f"{node} is a text, not a column (columns of any name stand in `...`)")
     if isinstance(node, Call) and node.function in ("+", "-"):
         return _sum(node, formula)
-    if isinstance(node, Call) and node.function in _PRODUCTS:
-        return _PRODUCTS[node.function](node.arguments, formula)
+    if isinstance(node, Call) and node.function == "**":
+        return _power(node.arguments, formula)
+    if isinstance(node, Call) and node.function in (":", "*", "/"):
+        return _product(node, formula)
     return ((node,),)
 
 
@@ -343,22 +345,16 @@ def _signed(node: Node) -> list[tuple[str, Node]]:
     return [*([] if remaining is None else [("+", remaining)]), *reversed(parts)]
 
 
-def _interaction(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(operand, formula) for operand in parts)
-    return _unique(_products(left, right, formula))
-
-
-def _crossed(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(operand, formula) for operand in parts)
-    return _unique((*left, *right, *_interaction(parts, formula)))
-
-
-def _nested(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    left, right = (_expanded(operand, formula) for operand in parts)
-    every: Term = ()
-    for term in left:
-        every = _together(every, term)
-    return _unique((*left, *(_together(every, term) for term in right)))
+def _product(node: Call, formula: Formula) -> tuple[Term, ...]:
+    """Terms of a:b, of a * b, which are a + b + a:b, and of a / b, which are a + a:b."""
+    left, right = (_expanded(operand, formula) for operand in node.arguments)
+    if node.function == "/":
+        every: Term = ()
+        for term in left:
+            every = _together(every, term)
+        return _unique((*left, *(_together(every, term) for term in right)))
+    alone = (*left, *right) if node.function == "*" else ()
+    return _unique((*alone, *_products(left, right, formula)))
 
 
 def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
@@ -369,9 +365,6 @@ def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
     for _ in range(int(times.value) - 1):
         product = _unique((*product, *_products(product, terms, formula)))
     return product
-
-
-_PRODUCTS = {":": _interaction, "*": _crossed, "/": _nested, "**": _power}
 
 
 def _products(left: tuple[Term, ...], right: tuple[Term, ...], formula: Formula) -> list[Term]:
