@@ -30,7 +30,7 @@ from pgmult.core.labels import TOTAL, Levels, find_labels, label_of, total_of
 from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
-from pgmult.formulas.columns import table_column
+from pgmult.formulas.columns import NUMBER, table_column
 from pgmult.formulas.design import distinct_rows, make_design
 from pgmult.formulas.language import Call, Formula, Name, Node, parse
 from pgmult.regression.data import AdditiveRows
@@ -128,8 +128,12 @@ def rows_of(
         only = categories[0]
         parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
     outcome = columns.get(str(getattr(parsed.outcome, "name", "")))
-    are_numbers = outcome is not None and outcome.values.dtype.kind in "iuf"
-    if not is_said and are_numbers and len(categories) > _MOST_NUMBERS:
+    numbers = outcome.values if outcome is not None else np.empty(0, object)
+    if not is_said and numbers.dtype.kind in "iuf" and len(categories) > _MOST_NUMBERS:
+        if numbers.min() >= 0.0 and numbers.max() <= 1.0:
+            parsed.refuse(
+                f"{parsed.outcome} holds shares: write p(successes, trials) with columns of counts"
+            )
         parsed.refuse(
             f"{parsed.outcome} holds {len(categories)} different numbers: say"
             ' family="negative_binomial" or "poisson" for counts of events, "categories" for labels'
@@ -215,6 +219,13 @@ def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
     """
     with under_name("ordered", of="labels"):
         listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
+    numbers = {float(name): name for name in categories if NUMBER.fullmatch(name)}
+    listed = [  # 1.0 is 1
+        numbers.get(float(name), name)
+        if name not in categories and NUMBER.fullmatch(name)
+        else name
+        for name in listed
+    ]
     missing = [name for name in categories if name not in listed]
     if missing:
         raise ValueError(f"ordered must list every category, it lacks {', '.join(missing)}")

@@ -273,6 +273,16 @@ def test_no_category_of_a_softmax_is_special():
     same_as(shares[1], shares[0], rtol=1e-2)
 
 
+def test_numbers_in_order_are_found_however_they_are_written():
+    table = {"y": [2, 10, 1, 2], "x": [0.0, 1.0, 2.0, 3.0]}
+    expected = rows_of("y ~ x", table, ordered=[1, 2, 10])
+    same = rows_of("y ~ x", table, ordered=["1.0", "2.0", "10"])
+    assert same.categories.tolist() == expected.categories.tolist() == ["1", "2", "10"]
+    np.testing.assert_array_equal(same.counts, expected.counts)
+    with pytest.raises(ValueError, match="list each category once"):
+        rows_of("y ~ x", table, ordered=["1", "1.0", "2", "10"])
+
+
 def mean_effects(formula, table, **more):
     """Weights at the mean of the approximation, in the units of the columns."""
     data, model = rows(formula, table, **more), AdditiveRegression()
@@ -572,6 +582,9 @@ REFUSED = {
     ),
     "numbers as labels": (
         lambda: rows("x ~ (1 | g)"), "x holds .* different numbers: say family=",
+    ),
+    "shares of one outcome": (
+        lambda: rows_of("y ~ 1", {"y": np.linspace(0.1, 0.9, 30)}), r"write p\(successes, trials",
     ),
     "a family": (lambda: rows("n ~ 1", family="gamma"), "family must be"),
     "events and categories": (
