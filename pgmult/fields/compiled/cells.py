@@ -1,4 +1,4 @@
-r"""Binomial counts whose log odds scatter around a level: their law, and that of the counts.
+r"""Binomial counts whose log odds scatter around a level: distributions of both.
 
 A cell has x successes of n trials and log odds psi ~ N(u, var) around its level u::
 
@@ -69,7 +69,7 @@ def _find_modes(x, n, u, var, mode, precision):
 def slope_rows(worker, start, stop, x, n, u, var, slopes, curvatures):
     """Slopes of log L at levels u, and negative curvatures; arrays are ``(num_rows, num_cells)``.
 
-    Both are those of psi's law expanded around its mode: near enough to steer by.
+    Both are those of psi's distribution expanded around its mode: near enough to steer by.
     """
     mode, precision = np.empty((2, x.shape[1]))
     for row in range(start, stop):

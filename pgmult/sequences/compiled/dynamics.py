@@ -115,7 +115,7 @@ def matrix_normal(noise, row_root, column_root, centre):
                 centre[i, j] += half[q, i] * total
 
 
-class ScaleLaw(NamedTuple):
+class ScaleParameters(NamedTuple):
     """Parameters of the density of the logarithms a of the states' scales: `scale_log_density`.
 
     P = Q^-1 and V^-1 here. `linear` is the sum of what multiplies each a.
@@ -137,7 +137,7 @@ class ScaleLaw(NamedTuple):
 
 
 @jit
-def scale_log_density(a, law):
+def scale_log_density(a, terms):
     """Log density of a, ``(D,)``, up to a constant: O(D**2 (D + U)).
 
     With G = diag(exp a), Q moves to G Q G, so the inverse-Wishart's trace is that of Q^-1 with
@@ -145,34 +145,34 @@ def scale_log_density(a, law):
     E = diag(1 / g, 1) B - M G^-1.
     """
     n = a.size
-    num_rows = law.mean.shape[0]
+    num_rows = terms.mean.shape[0]
     inverse, deviation = np.empty(n), np.empty((num_rows, n))
     for i in range(n):
         inverse[i] = math.exp(-a[i])
     for i in range(num_rows):
         row = inverse[i] if i < n else 1.0
         for j in range(n):
-            deviation[i, j] = row * law.coefficients[i, j] - law.mean[i, j] * inverse[j]
+            deviation[i, j] = row * terms.coefficients[i, j] - terms.mean[i, j] * inverse[j]
     total = 0.0
     for i in range(n):
-        total += law.linear * a[i]
-        total -= law.loading_scale / (law.loading_var[i] * inverse[i] * inverse[i])
+        total += terms.linear * a[i]
+        total -= terms.loading_scale / (terms.loading_var[i] * inverse[i] * inverse[i])
         for j in range(n):
-            square = inverse[i] * inverse[j] * law.scale[i, j]
+            square = inverse[i] * inverse[j] * terms.scale[i, j]
             for p in range(num_rows):
                 for q in range(num_rows):
-                    square += deviation[p, i] * law.row_precision[p, q] * deviation[q, j]
-            total -= 0.5 * law.precision[i, j] * square
-            left = law.initial_mean[i] - law.start_mean[i] * inverse[i]
-            right = law.initial_mean[j] - law.start_mean[j] * inverse[j]
-            square = inverse[i] * inverse[j] * law.start_scale[i, j]
-            square += law.strength * left * right
-            total -= 0.5 * law.initial_precision[i, j] * square
+                    square += deviation[p, i] * terms.row_precision[p, q] * deviation[q, j]
+            total -= 0.5 * terms.precision[i, j] * square
+            left = terms.initial_mean[i] - terms.start_mean[i] * inverse[i]
+            right = terms.initial_mean[j] - terms.start_mean[j] * inverse[j]
+            square = inverse[i] * inverse[j] * terms.start_scale[i, j]
+            square += terms.strength * left * right
+            total -= 0.5 * terms.initial_precision[i, j] * square
     return total
 
 
 @jit
-def slice_scales(key, direction, drop, law, a):
+def slice_scales(key, direction, drop, terms, a):
     """Write to a the logarithms of factors after one slice update along a unit vector (Neal 2003).
 
     The level is `drop`, an exponential variate, below the density at 0.
@@ -185,7 +185,7 @@ def slice_scales(key, direction, drop, law, a):
     while right - left > 1e-14:
         for i in range(a.size):
             a[i] = distance * direction[i]
-        density = scale_log_density(a, law)
+        density = scale_log_density(a, terms)
         if stage == START:
             level = density - drop
         above = density > level

@@ -65,7 +65,7 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Ask, Asks, Sums, step, to_held
 from pgmult.sequences.active_sticks import KAPPA, ActiveSticks, Pairs
 from pgmult.sequences.compiled import white_paths
-from pgmult.sequences.compiled.dynamics import ScaleLaw, slice_scales
+from pgmult.sequences.compiled.dynamics import ScaleParameters, slice_scales
 from pgmult.sequences.compiled.white_paths import Observations, PathParameters, Place
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.dynamics import LinearDynamics
@@ -325,14 +325,14 @@ class PolyaGamma:
         factors = np.asarray(np.exp(a))
         return rescaled(state, factors), factors
 
-    def scale_density(self, state: LDSState) -> ScaleLaw:
+    def scale_density(self, state: LDSState) -> ScaleParameters:
         """Density of the logarithms of the factors of `move_scales`: see `scale_log_density`."""
         model, prior, start = self.model, self.dynamics_prior(state), self.model.gaussian_prior
         D, rows = state.dynamics.shape
         # the Jacobian of (A, B, Q), and the determinants of their density
         linear = (rows - D) + D + 1.0 - (prior.dof + D + 1.0) - rows + 2.0 * model.loading_shape
         linear += D + 2.0 - (start.dof + D + 1.0) - 1.0  # and those of (m, V)
-        return ScaleLaw(
+        return ScaleParameters(
             np.ascontiguousarray(state.dynamics.T), prior.mean, prior.row_precision, prior.scale,
             invert_positive_definite(state.noise_cov), state.initial_mean, start.mean,
             float(start.strength), start.scale, invert_positive_definite(state.initial_cov),

@@ -28,9 +28,9 @@ def test_every_kernel_of_a_list_is_there(kernel_set):
 def test_types_are_read_as_they_are_written():
     assert as_type("int64") == types.int64
     assert as_type("float64 2C") == types.Array(types.float64, 2, "C")
-    law = as_type(["pgmult.sequences.compiled.dynamics:ScaleLaw", "float64", "float64 1C"])
-    assert law.instance_class.__name__ == "ScaleLaw"
-    assert law.types == (types.float64, types.Array(types.float64, 1, "C"))
+    kind = as_type(["pgmult.sequences.compiled.dynamics:ScaleParameters", "float64", "float64 1C"])
+    assert kind.instance_class.__name__ == "ScaleParameters"
+    assert kind.types == (types.float64, types.Array(types.float64, 1, "C"))
 
 
 def test_a_model_without_a_list_has_nothing_to_compile(monkeypatch):
