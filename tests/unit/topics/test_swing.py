@@ -155,8 +155,8 @@ def test_broken_paths_are_noticed(kind, monkeypatch, tmp_path):
     broken = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(broken)
     monkeypatch.setattr(updates, "swing", broken)
-    links = LINKS["sticks"], LINKS["softmax"]
-    score = max(largest_z_score(link, copies=15_000, sweeps=20) for link in links)
+    links = [LINKS["sticks"], *([LINKS["softmax"]] if kind == "nothing" else [])]
+    score = max(largest_z_score(link, copies=6_000, sweeps=20) for link in links)
     assert score < 4.5 if kind == "nothing" else score > 6.0
 
 
