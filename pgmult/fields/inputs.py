@@ -6,7 +6,7 @@ refused.
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,29 +38,14 @@ def find_rows(table: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray
     return together[first[order]], rank[group.reshape(-1)[len(table) :]]
 
 
-@runtime_checkable
-class _LabelledRows(Protocol):
-    """Tables and series of pandas: they have an index, lists and arrays have none."""
-
-    index: Any
-    iloc: Any
-
-
-@runtime_checkable
-class _LabelledColumns(Protocol):
-    """Tables of pandas and of polars."""
-
-    columns: Any
-
-
 def row_labels(table: Any) -> list[str] | None:
     """Labels of the rows of a data frame or series; None for anything else."""
-    return [str(label) for label in table.index] if isinstance(table, _LabelledRows) else None
+    return [str(label) for label in table.index] if hasattr(table, "iloc") else None
 
 
 def column_labels(table: Any) -> list[str] | None:
     """Labels of the columns of a data frame; None for anything else."""
-    return [str(label) for label in table.columns] if isinstance(table, _LabelledColumns) else None
+    return [str(label) for label in table.columns] if hasattr(table, "columns") else None
 
 
 def check_labels(

@@ -34,7 +34,9 @@ def to_arviz(posterior: Draws, data: Any, random_seed: int) -> Any:
         coords |= {new: coords[old] for new, old in zip(dims[name], axes, strict=True)}
     new_groups = int(arviz.__version__.split(".")[0]) >= 1
     of_rows = {} if data is None else _of_rows(posterior, data, random_seed)
-    made = (_made if new_groups else _made_old)(arviz, groups, coords, dims, posterior)
+    labels: Any = {"coords": coords, "dims": dims}
+    made = arviz.from_dict(groups, **labels) if new_groups else arviz.from_dict(**groups, **labels)
+    made["posterior"].attrs.update(_flat(posterior.attrs))
     for name, variables in of_rows.items():
         dataset = _dataset(variables, coords, with_draws=name in _DRAWN)
         if new_groups:
@@ -60,18 +62,6 @@ def _arviz() -> Any:
             raise
         raise ImportError("to_arviz needs ArviZ: pip install 'pgmult[arviz]'") from error
     return arviz
-
-
-def _made(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws) -> Any:
-    tree = arviz.from_dict(groups, coords=coords, dims=dims)
-    tree["posterior"].attrs.update(_flat(posterior.attrs))
-    return tree
-
-
-def _made_old(arviz: Any, groups: Any, coords: Any, dims: Any, posterior: Draws) -> Any:
-    data = arviz.from_dict(**groups, coords=coords, dims=dims)
-    data.posterior.attrs.update(_flat(posterior.attrs))
-    return data
 
 
 def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[str, Any]]:

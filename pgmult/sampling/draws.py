@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, paragraphs
 from pgmult.core.tabled import Column, Table
+from pgmult.core.typing import data_of
 from pgmult.core.validate import as_positive_int
-from pgmult.sampling.origin import OfModel, Origin
+from pgmult.sampling.codec import contiguous, fingerprint
+from pgmult.sampling.origin import Origin
 from pgmult.sampling.store import StoredDraws, as_every, flat_entries
 
 
@@ -43,7 +45,7 @@ class DrawsInMemory(dict[str, NDArray[Any]]):
         return iter(self[name][chain])
 
 
-class Draws(OfModel, Mapping[str, NDArray[Any]]):
+class Draws(Mapping[str, NDArray[Any]]):
     """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
@@ -250,6 +252,76 @@ class Draws(OfModel, Mapping[str, NDArray[Any]]):
             words = [self.coords[axis][place] for axis, place in zip(axes, places, strict=True)]
             labels = [f"{name}[{', '.join(map(str, word))}]" for word in zip(*words, strict=True)]
         return labels, source.entries(name, chosen).astype(np.float64), note
+
+    @property
+    def model(self) -> Any:
+        """The model that the draws are of.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it.
+        """
+        return self._known().model
+
+    @property
+    def link(self) -> Any:
+        """The link of `model`, in the order that the data gave it.
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know it, or the model has none.
+        """
+        link = self._known().link
+        if link is None:
+            raise ValueError(
+                f"posterior must have a link, and {type(self.model).__name__} has none"
+            )
+        return link
+
+    @property
+    def data(self) -> Any:
+        """The data that the draws were conditioned on, in the model's own type.
+
+        At hand in the process that sampled, and in the directory of a run (read anew each time).
+
+        Raises
+        ------
+        ValueError
+            If the draws do not know where they are.
+        """
+        find = self._known().find_data
+        try:
+            data = None if find is None else find()
+        except FileNotFoundError:  # draws that were saved without their data
+            data = None
+        if data is None:
+            raise ValueError(
+                "data must be given, for these draws were saved without them (those of"
+                " pgmult.sample know theirs, with and without store=)"
+            )
+        return data
+
+    def is_of(self, data: Any) -> bool:
+        """Are these the data that the draws were conditioned on, to the last bit?
+
+        Parameters
+        ----------
+        data : object
+            The model's own data type, or anything its ``as_data`` takes.
+        """
+        original = self._known()
+        return original.data_hash == fingerprint(contiguous(data_of(original.model, data)))
+
+    def _known(self) -> Origin:
+        if self.origin is None:
+            raise ValueError(
+                "posterior must know its model, and these draws came without one: take them from"
+                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
+                " give Posterior(..., origin=Origin.of(model, data))"
+            )
+        return self.origin
 
     def is_labelled(self, name: str) -> bool:
         """Whether a variable has an axis whose labels need not agree between chains."""

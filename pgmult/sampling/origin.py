@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from pgmult.core.sealed import reading
-from pgmult.core.typing import Linked, data_of
-from pgmult.sampling.codec import contiguous, decode, encode, fingerprint
+from pgmult.core.typing import Linked
+from pgmult.sampling.codec import decode, encode, fingerprint
 from pgmult.sampling.store import RunReader
 
 
@@ -99,79 +99,3 @@ def stored_model(run: RunReader, model: Any, modules: Collection[str]) -> Any:
             f" got {model!r}"
         )
     return model
-
-
-class OfModel:
-    """What has an `origin`, and can be asked for what that knows."""
-
-    origin: Origin | None
-
-    @property
-    def model(self) -> Any:
-        """The model that the draws are of.
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know it.
-        """
-        return self._known().model
-
-    @property
-    def link(self) -> Any:
-        """The link of `model`, in the order that the data gave it.
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know it, or the model has none.
-        """
-        link = self._known().link
-        if link is None:
-            raise ValueError(
-                f"posterior must have a link, and {type(self.model).__name__} has none"
-            )
-        return link
-
-    @property
-    def data(self) -> Any:
-        """The data that the draws were conditioned on, in the model's own type.
-
-        At hand in the process that sampled, and in the directory of a run (read anew each time).
-
-        Raises
-        ------
-        ValueError
-            If the draws do not know where they are.
-        """
-        find = self._known().find_data
-        try:
-            data = None if find is None else find()
-        except FileNotFoundError:  # draws that were saved without their data
-            data = None
-        if data is None:
-            raise ValueError(
-                "data must be given, for these draws were saved without them (those of"
-                " pgmult.sample know theirs, with and without store=)"
-            )
-        return data
-
-    def is_of(self, data: Any) -> bool:
-        """Are these the data that the draws were conditioned on, to the last bit?
-
-        Parameters
-        ----------
-        data : object
-            The model's own data type, or anything its ``as_data`` takes.
-        """
-        original = self._known()
-        return original.data_hash == fingerprint(contiguous(data_of(original.model, data)))
-
-    def _known(self) -> Origin:
-        if self.origin is None:
-            raise ValueError(
-                "posterior must know its model, and these draws came without one: take them from"
-                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
-                " give Posterior(..., origin=Origin.of(model, data))"
-            )
-        return self.origin
