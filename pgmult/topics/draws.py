@@ -65,7 +65,7 @@ def united(run: Posterior, values: FloatArray) -> FloatArray:
 
 def as_chain(run: Posterior, chain: Any) -> int:
     """The place in arrays, from 0, of a chain that is given by its number, from 1."""
-    return as_positive_int(chain, "chain", maximum=run.num_chains) - 1
+    return as_positive_int(chain, "chain", maximum=as_draws(run).num_chains) - 1
 
 
 def topic_places(topics: Any, size: int, argument: str = "topics") -> IntArray:
