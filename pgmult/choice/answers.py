@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from pgmult.choice.compiled.people import over_people, slopes_rows
+from pgmult.choice.compiled.people import slopes_rows
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.choice.people import (
@@ -261,13 +261,14 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared[0]))), 4, 6))
     centre = [np.mean(draws, axis=0) for draws in shared]
     sites = sites_of(data, frame.pack(frame.inside(*centre)))
-    J, is_any = np.moveaxis(sites.J, -1, 0), np.arange(number) < _DEFENSIVE * number
-    unused, out = (np.empty((num, d)), np.empty((0, 0, 0))), []
-    for values in zip(*shared, strict=True):
-        mean, b, root = frame.inside(*values)
+    J, h, cross = (np.moveaxis(array, -1, 0)[np.argsort(frame.order)] for array in sites)
+    is_any, out = np.arange(number) < _DEFENSIVE * number, []
+    unused, lanes = (np.empty((0, 0)), np.empty((0, 0, 0))), 0.0 * frame.empty(d)
+    for draws in zip(*shared, strict=True):
+        mean, b, root = frame.inside(*draws)
         # in standard deviations of the population, of which a person's are N(centre, (A'A)^-1)
         precision = np.eye(d) + root.T @ J @ root
-        pull = (sites.h.T - np.einsum("kjn,j->nk", sites.cross, b) - J @ mean) @ root
+        pull = (h - cross @ b - J @ mean) @ root
         centres = np.linalg.solve(precision, pull[:, :, None]).swapaxes(1, 2)
         roots = np.linalg.cholesky(_WIDER * np.linalg.inv(precision))
         z = normal_points(number, d, rng)
@@ -277,10 +278,10 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         log_all, log_one = (-0.5 * np.square(x).sum(axis=2) for x in (white, apart))
         log_q = np.logaddexp(np.log(_DEFENSIVE) + log_all, np.log1p(-_DEFENSIVE) + log_one - volume)
         choices, log_p = laid_out(data).given(b), np.empty((number, num))
-        for tastes, log_p_at in zip(
-            (mean + white @ root.T).swapaxes(0, 1).copy(), log_p, strict=True
-        ):
-            over_people(slopes_rows, num, choices, tastes, log_p_at, *unused)
+        for tastes, log_p_at in zip((mean + white @ root.T).swapaxes(0, 1), log_p, strict=True):
+            lanes[:, :num], values = tastes[frame.order].T, frame.empty()
+            frame.over(slopes_rows, choices, lanes, values, *unused)
+            log_p_at[frame.order] = values[:num]
         out.append(logsumexp(log_p.T + log_all - log_q, axis=1) - np.log(number))
     return np.reshape(out, (run.num_chains, -1, num))
 

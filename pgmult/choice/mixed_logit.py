@@ -57,9 +57,9 @@ from numpy.typing import NDArray
 from scipy.stats import invwishart
 
 from pgmult.choice.compiled.people import (
+    Noise,
     Population,
     carry_rows,
-    over_people,
     slopes_rows,
     swing_rows,
 )
@@ -194,7 +194,7 @@ class MixedLogit(Checked, SweepsInBlocks):
         """A population and tastes drawn from approximations of their posterior."""
         frame = Frame.of(data)
         q = base + metric @ rng.standard_normal(len(base))
-        white = rng.standard_normal((len(data.random), data.num_people))
+        white = rng.standard_normal(frame.empty(len(data.random)).shape)
         state = MixedLogitState(
             **frame.shared_outside(frame.population(q)), tastes=frame.tastes_outside(white),
             base=base, metric=metric, parts=parts,
@@ -205,16 +205,18 @@ class MixedLogit(Checked, SweepsInBlocks):
         self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Move people's tastes; their standardised distances from the mean go to the path."""
-        frame, (num, d) = Frame.of(data), state.tastes.shape
+        frame, num = Frame.of(data), len(state.tastes)
         population = frame.inside(state.mean, state.cov, state.coefficients)
         tastes = frame.tastes_inside(state)
+        tastes[:, num:] = population.mean[:, None]
         white = np.linalg.solve(population.root, tastes - population.mean[:, None])
-        if d:
-            lengths = self.lengths(rng, state)
-            noise = rng.standard_normal((d, num)), lengths, rng.standard_exponential(num)
-            over_people(
-                swing_rows, num, laid_out(data).given(population.b), sites_of(data, state.base),
-                population, noise, self.kicks, tastes, white,
+        if len(white):
+            lengths, lanes = np.ones(white.shape[1]), white.shape[1]
+            lengths[:num] = self.lengths(rng, state)[frame.order]
+            normal, exponential = rng.standard_normal(white.shape), rng.standard_exponential(lanes)
+            frame.over(
+                swing_rows, laid_out(data).given(population.b), sites_of(data, state.base),
+                population, Noise(normal, lengths, exponential, self.kicks), (tastes, white),
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
         q = frame.pack(population)
@@ -234,15 +236,15 @@ class MixedLogit(Checked, SweepsInBlocks):
         ----------
         q : array
             Coordinates of the population, of scaled attributes.
-        white : array, ``(num_attributes, num_people)``
+        white : array, ``(num_attributes, num_lanes)``
             Distances of tastes from their means, in standard deviations.
         """
-        frame, (d, num) = Frame.of(data), white.shape
-        tastes, values, of_root = np.empty(white.shape), np.empty(num), np.empty((d, d, num))
-        slopes, population = np.empty((d + len(state.coefficients), num)), frame.population(q)
-        over_people(
-            carry_rows, num, laid_out(data), sites_of(data, state.base), population, white, tastes,
-            values, slopes, of_root,
+        frame, d, population = Frame.of(data), len(white), Frame.of(data).population(q)
+        tastes, values, of_root = frame.empty(d), frame.empty(), frame.empty(d, d)
+        slopes = frame.empty(d + len(state.coefficients))
+        frame.over(
+            carry_rows, laid_out(data), sites_of(data, state.base), population, white,
+            (tastes, values, slopes, of_root),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)
@@ -297,12 +299,11 @@ class MixedLogit(Checked, SweepsInBlocks):
 
     def local_summary(self, state: MixedLogitState, data: ChoiceRows) -> Sums:
         """The log probability of a block's choices."""
-        frame = Frame.of(data)
-        tastes = np.ascontiguousarray(frame.tastes_inside(state).T)
-        out = np.empty(len(tastes)), np.empty(tastes.shape), np.empty((0, 0, 0))
+        frame, values = Frame.of(data), Frame.of(data).empty()
         choices = laid_out(data).given(frame.inside(state.mean, state.cov, state.coefficients).b)
-        over_people(slopes_rows, len(tastes), choices, tastes, *out)
-        return Sums((), (np.asarray(out[0].sum()),))
+        unused = np.empty((0, 0)), np.empty((0, 0, 0))
+        frame.over(slopes_rows, choices, frame.tastes_inside(state), values, *unused)
+        return Sums((), (np.asarray(values.sum()),))
 
     def probs(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:
         """Probabilities of the alternatives of all occasions, ``(num_rows,)``."""

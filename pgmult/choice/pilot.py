@@ -17,8 +17,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from pgmult.choice.compiled.people import Choices, PersonSites, Population, over_people, slopes_rows
+from pgmult.choice.compiled.people import LANES, Choices, PersonSites, Population, slopes_rows
 from pgmult.choice.data import ChoiceRows
+from pgmult.compiled.rows import over_rows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
@@ -31,6 +32,7 @@ _SHARES = 1.0, *[0.5] * 8  # of rounds: alone, narrow and wide sites alternate a
 _PILOTS = 20, 20, 40  # sweeps
 _FIRST_SD = 0.5
 _TINY = 1e-300
+_NOBODY = -1e5  # utility of what nobody can take: its exponential is the least number
 _MOST = 2000  # people of short chains
 
 
@@ -46,17 +48,28 @@ class Frame(NamedTuple):
     of_fixed: FloatArray
     diagonal: bool
     where: tuple[IntArray, ...]  # entries of the root that move
+    order: IntArray  # people by their number of occasions, as kernels have them
+    num_groups: int  # of `LANES` people, the last filled up with nobody
 
     @staticmethod
     @once_a_data_set
     def of(data: ChoiceRows) -> "Frame":
-        """The frame of a data set, and of any people among them."""
+        """The frame of a data set."""
         d, scale, signed = len(data.random), data.scale[data.random], data.signs != 0.0
+        order = np.argsort(np.diff(data.people), kind="stable")
         return Frame(
             np.where(signed, 1.0, scale), np.where(signed, np.log(scale), 0.0),
             data.scale[data.fixed], data.diagonal,
-            np.nonzero(np.eye(d) if data.diagonal else np.tri(d)),
+            np.nonzero(np.eye(d) if data.diagonal else np.tri(d)), order, -(-len(order) // LANES),
         )  # fmt: skip
+
+    def empty(self, *shape: int) -> FloatArray:
+        """An array for all lanes, ``(*shape, num_lanes)``."""
+        return np.empty((*shape, LANES * self.num_groups))
+
+    def over(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel for all people."""
+        over_rows(kernel, self.num_groups, *arguments, grain=1)
 
     def inside(self, mean: FloatArray, cov: FloatArray, coefficients: FloatArray) -> Population:
         """The population of a state, of scaled attributes."""
@@ -64,8 +77,11 @@ class Frame(NamedTuple):
         return Population(self.factor * mean + self.shift, self.of_fixed * coefficients, root)
 
     def tastes_inside(self, state: Any) -> FloatArray:
-        """People's tastes in a state, of scaled attributes, ``(num_attributes, num_people)``."""
-        return np.ascontiguousarray((self.factor * state.tastes + self.shift).T)
+        """People's tastes in a state, of scaled attributes, ``(num_attributes, num_lanes)``."""
+        out, num = self.empty(len(self.factor)), len(self.order)
+        out[:, :num] = (self.factor * state.tastes + self.shift)[self.order].T
+        out[:, num:] = 0.0
+        return out
 
     def shared_outside(self, population: Population) -> dict[str, Any]:
         """Fields of a state, in the units of the attributes."""
@@ -77,7 +93,9 @@ class Frame(NamedTuple):
 
     def tastes_outside(self, tastes: FloatArray) -> FloatArray:
         """Tastes in the units of the attributes, ``(num_people, num_attributes)``."""
-        return (tastes.T - self.shift) / self.factor
+        out = np.empty((len(self.order), len(tastes)))
+        out[self.order] = (tastes[:, : len(out)].T - self.shift) / self.factor
+        return out
 
     def pack(self, population: Population) -> FloatArray:
         """Coordinates of a population."""
@@ -107,29 +125,37 @@ class Frame(NamedTuple):
 
 @once_a_data_set
 def laid_out(data: ChoiceRows) -> Choices:
-    """Scaled attributes as kernels read them, people's first."""
+    """Scaled attributes as kernels read them, people's first.
+
+    Without people's tastes, occasions are dealt to the lanes of one group.
+    """
     of_row, sizes = data.occasion_of_row, np.diff(data.occasions)
+    rank = np.argsort(Frame.of(data).order)
+    lane = rank[np.repeat(np.arange(data.num_people), np.diff(data.people))]
+    if not len(data.random):
+        lane = np.arange(len(sizes)) % LANES
+    by_lane = np.lexsort((-sizes, lane))
+    number = np.bincount(lane, minlength=LANES * Frame.of(data).num_groups)
+    of_lane = np.empty_like(lane)  # the place of an occasion among those of its lane
+    of_lane[by_lane] = np.arange(len(lane)) - np.repeat(np.cumsum(number) - number, number)
+    slots = np.append(0, np.cumsum(number.reshape(-1, LANES).max(axis=1)))
+    slot = slots[lane // LANES] + of_lane
+    height = np.zeros(slots[-1], dtype=np.int64)
+    np.maximum.at(height, slot, sizes - 1)
+    rows = np.append(0, np.cumsum(height))
     most = np.lexsort((-data.taken, of_row))[data.occasions[:-1]]  # taken most: without a row
-    person = np.repeat(np.arange(data.num_people), np.diff(data.people))
-    order = np.lexsort((sizes, person))
-    alike = (np.diff(person[order]) == 0) & (np.diff(sizes[order]) == 0)
-    occasions = np.flatnonzero(np.concatenate([[True], ~alike, [True]]))
-    starts, place = occasions[:-1], np.argsort(order)
     row = np.flatnonzero(np.arange(data.num_rows) != most[of_row])
     occasion = of_row[row]
-    slot = row - data.occasions[occasion] - (row > most[occasion])
-    block = np.searchsorted(starts, place[occasion], side="right")
-    row = row[np.lexsort((place[occasion], slot, block))]
-    columns = np.concatenate([data.random, data.fixed])
-    x = data.x[:, columns] / data.scale[columns]
-    other = most[of_row[row]]
-    return Choices(
-        np.ascontiguousarray((x[row] - x[other]).T), data.offset[row] - data.offset[other],
-        np.append(data.signs, 0.0 * data.fixed), data.taken[row],
-        np.add.reduceat(data.taken, data.occasions[:-1])[order],
-        np.append(0, np.cumsum(np.diff(occasions) * (sizes[order[starts]] - 1))), occasions,
-        np.searchsorted(person[order[starts]], np.arange(data.num_people + 1)),
-    )  # fmt: skip
+    place = row - data.occasions[occasion] - (row > most[occasion])
+    cell = LANES * (rows[slot[occasion]] + place) + lane[occasion] % LANES
+    columns, other = np.concatenate([data.random, data.fixed]), most[occasion]
+    x, base = np.zeros((len(columns), LANES * rows[-1])), np.full(LANES * rows[-1], _NOBODY)
+    x[:, cell] = ((data.x[row] - data.x[other])[:, columns] / data.scale[columns]).T
+    base[cell], taken = data.offset[row] - data.offset[other], np.zeros(len(base))
+    taken[cell], counts = data.taken[row], np.zeros(LANES * len(height))
+    counts[LANES * slot + lane % LANES] = data.totals
+    signs = np.append(data.signs, 0.0 * data.fixed)
+    return Choices(x, base, signs, taken, counts, rows, slots)
 
 
 @once_a_data_set
@@ -140,25 +166,27 @@ def sites_of(data: ChoiceRows, base: FloatArray) -> PersonSites:
     return PersonSites(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in parts))
 
 
+@once_a_data_set
 def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Precision and linear term of people's likelihoods, by cubature of degree three."""
-    choices, (mean, b, root) = laid_out(data), Frame.of(data).population(base)
-    num, d, precision = data.num_people, len(mean), np.linalg.inv(root @ root.T)
-    at = np.tile(np.append(mean, b), (num, 1))
-    h, J = np.zeros_like(at), np.zeros((*at.shape, at.shape[1]))
-    values, slopes, K = np.empty(num), np.empty_like(h), np.empty_like(J)
+    choices, frame = laid_out(data), Frame.of(data)
+    mean, b, root = frame.population(base)
+    d, size, precision = len(mean), len(mean) + len(b), np.linalg.inv(root @ root.T)
+    at, slopes, K = frame.empty(size), frame.empty(size), frame.empty(size, size)
+    at[:] = np.append(mean, b)[:, None]
+    h, J = np.zeros_like(at.T), np.zeros((at.shape[1], size, size))
     points = math.sqrt(d) * np.vstack([np.eye(d), -np.eye(d)]) if d else np.empty((1, 0))
     for share in _SHARES:
         inverse = np.linalg.inv(np.linalg.cholesky(precision + J[:, :d, :d]))
         pull = h[:, :d] - J[:, :d, d:] @ b + precision @ mean
-        centre = np.einsum("nji,njk,nk->ni", inverse, inverse, pull)
+        centre = np.einsum("nji,njk,nk->in", inverse, inverse, pull)
         J, h = (1.0 - share) * J, (1.0 - share) * h
         for point in points:
-            at[:, :d] = centre + point @ inverse
-            over_people(slopes_rows, num, choices, at, values, slopes, K)
-            at[:, :d] = centre
-            J += share / len(points) * K
-            h += share / len(points) * (slopes + np.einsum("nij,nj->ni", K, at))
+            at[:d] = centre + (point @ inverse).T
+            frame.over(slopes_rows, choices, at, frame.empty(), slopes, K)
+            at[:d] = centre
+            J += share / len(points) * np.moveaxis(K, -1, 0)
+            h += share / len(points) * (slopes + np.einsum("ijn,jn->in", K, at)).T
     return J, h
 
 
@@ -196,7 +224,7 @@ def enough(parts: int, accepted: float) -> int:
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     """Coordinates of the population near the mode of Laplace's approximation."""
     frame, rng = Frame.of(data), np.random.default_rng(0)
-    white = np.zeros((len(data.random), data.num_people))
+    white = 0.0 * frame.empty(len(data.random))
     d, f = len(data.random), len(data.fixed)
     base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):

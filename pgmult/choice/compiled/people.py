@@ -2,23 +2,40 @@
 
 Utilities are ``base + x coef`` with ``coef_k = beta_k``, or ``sign_k exp(beta_k)`` for coefficients
 of one sign, all less those of one alternative of the occasion, which has no row: its utility is 0.
-The rows of occasions with equally many alternatives are one block, alternative after alternative,
-so that loops over occasions have neighbours. A row kernel of `pgmult.compiled.rows` takes one
-person a row, and draws nothing: noise is given.
+`LANES` people stand side by side in a group, and loops go over them: a row holds an alternative of
+an occasion of each, and the occasions that stand side by side are a slot. Where people differ in
+the number of occasions, or occasions in that of alternatives, rows are filled with what nobody can
+take. A kernel takes groups as rows of `pgmult.compiled.rows`, and draws nothing: noise is given.
 """
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.rows import over_rows
-from pgmult.compiled.vectors import copy, exp_minus
+from pgmult.compiled.simd import (
+    WIDTH,
+    add,
+    add_product,
+    divide,
+    exp_negative,
+    load,
+    multiply,
+    reciprocal_root,
+    splat,
+    store,
+    subtract,
+    subtract_product,
+    where_above,
+)
+from pgmult.compiled.vectors import copy, log1p
 
-LANES = 32  # people side by side in small matrices
-over_people = partial(over_rows, grain=LANES)
+LANES = WIDTH  # people of a group
+_LN2 = math.log(2.0)
+_TWO_52 = 0x4330000000000000  # bits of 2^52
+_BIAS = 2.0**52 + 1023.0
+_FRACTION, _ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000  # bits of the fraction, and those of 1
 
 
 class Choices(NamedTuple):
@@ -26,20 +43,20 @@ class Choices(NamedTuple):
 
     Attributes
     ----------
-    x : array, ``(num_attributes, num_rows)``
-        Less that of the alternative without a row.
-    base : array, ``(num_rows,)``
+    x : array, ``(num_attributes, num_cells)``
+        Less that of the alternative without a row; a cell is a row of a person.
+    base : array, ``(num_cells,)``
         What utilities have besides, likewise.
     signs : array, ``(num_attributes,)``
         1 or -1 of a coefficient that has this sign, 0 of one that may have either.
-    taken : array, ``(num_rows,)``
+    taken : array, ``(num_cells,)``
         How often, or with which weight, an alternative was taken.
-    counts : array, ``(num_occasions,)``
+    counts : array, ``(LANES num_slots,)``
         The same of all alternatives of an occasion.
-    rows, occasions : int arrays, ``(num_blocks + 1,)``
-        Where the rows and the occasions of each block begin.
-    people : int array, ``(num_people + 1,)``
-        Where the blocks of each person begin.
+    rows : int array, ``(num_slots + 1,)``
+        Where the rows of each slot begin.
+    slots : int array, ``(num_groups + 1,)``
+        Where the slots of each group begin.
     """
 
     x: np.ndarray
@@ -48,8 +65,7 @@ class Choices(NamedTuple):
     taken: np.ndarray
     counts: np.ndarray
     rows: np.ndarray
-    occasions: np.ndarray
-    people: np.ndarray
+    slots: np.ndarray
 
     def given(self, b: np.ndarray) -> "Choices":
         """Choices by the first attributes, given the coefficients of the others."""
@@ -92,309 +108,345 @@ class Population(NamedTuple):
     root: np.ndarray
 
 
-@jit(reassociate=True, inline=True)
-def _expected(choices, i, coef, p, total):
-    """Log likelihood of person i, and how often rows are expected to be taken; their span."""
-    begin, end = choices.people[i], choices.people[i + 1]
-    first, last = choices.rows[begin], choices.rows[end]
-    x, taken, p = choices.x[:, first:last], choices.taken[first:last], p[: last - first]
-    copy(choices.base[first:last], p)
-    for k in range(coef.size):
-        column, c = x[k], coef[k]
-        for r in range(p.size):
-            p[r] += c * column[r]
-    value = 0.0
-    for r in range(p.size):
-        value += taken[r] * p[r]
-        p[r] = exp_minus(-p[r])
-    for block in range(begin, end):
-        counts = choices.counts[choices.occasions[block] : choices.occasions[block + 1]]
-        a, b, n = choices.rows[block] - first, choices.rows[block + 1] - first, counts.size
-        for o in range(n):
-            total[o] = 1.0
-        for r in range(a, b, n):
-            column = p[r : r + n]
-            for o in range(n):
-                total[o] += column[o]
-        for o in range(n):
-            value -= counts[o] * math.log(total[o])
-            total[o] = counts[o] / total[o]
-        for r in range(a, b, n):
-            column = p[r : r + n]
-            for o in range(n):
-                column[o] *= total[o]
-    return value, first, last
+class Noise(NamedTuple):
+    """Random numbers of people's paths.
+
+    Attributes
+    ----------
+    normal : array, ``(num_attributes, num_people)``
+    lengths : array, ``(num_people,)``
+        Of the steps of paths.
+    exponential : array, ``(num_people,)``
+    kicks : int
+        Steps of a path.
+    """
+
+    normal: np.ndarray
+    lengths: np.ndarray
+    exponential: np.ndarray
+    kicks: int
 
 
-@jit(reassociate=True, inline=True)
-def _value_and_slope(choices, i, beta, coef, work, slope):
-    """Log likelihood of person i, the coefficients, and its slope in what they are made of."""
-    signs = choices.signs
-    for k in range(coef.size):
-        coef[k] = beta[k] if signs[k] == 0.0 else signs[k] * math.exp(min(beta[k], 300.0))
-    value, first, last = _expected(choices, i, coef, *work)
-    x, taken, away = choices.x[:, first:last], choices.taken[first:last], work[0][: last - first]
-    for r in range(away.size):
-        away[r] = taken[r] - away[r]
-    for k in range(coef.size):
-        column, change = x[k], 0.0
-        for r in range(away.size):
-            change += column[r] * away[r]
-        slope[k] = change if signs[k] == 0.0 else change * coef[k]
-    return value
+@jit(inline=True)
+def _log(x):
+    """log(x) for x of 1 or more, in operations that vectorise."""
+    bits = np.float64(x).view(np.int64)
+    exponent = np.int64((bits >> np.int64(52)) | np.int64(_TWO_52)).view(np.float64) - _BIAS
+    fraction = np.int64((bits & np.int64(_FRACTION)) | np.int64(_ONE)).view(np.float64)
+    return exponent * _LN2 + log1p(fraction - 1.0)
+
+
+@jit(inline=True)
+def _exp(x, most):
+    """Lane by lane, exp(x), of `most` where x is larger."""
+    most = splat(most)
+    return exp_negative(where_above(x, most, most, x))
 
 
 @jit
-def _curvature(choices, i, coef, buffers, total, row, J):
-    """The negative second derivative of person i's log likelihood, without that of exp.
+def _expected(choices, group, beta, coef, work, value):
+    """Write log likelihoods of people, their coefficients, and expectations of `taken`.
+
+    `beta` may lack the last attributes, whose coefficients are in `coef`. `work` are expectations
+    of rows, and a buffer for slots.
+    """
+    p, totals = work
+    begin, end = choices.slots[group], choices.slots[group + 1]
+    first, last = LANES * choices.rows[begin], LANES * choices.rows[end]
+    x, c, size = choices.x.reshape(choices.x.size), coef.reshape(coef.size), choices.x.shape[1]
+    for k in range(beta.shape[0]):
+        sign, entry = choices.signs[k], load(beta[k], 0)
+        if sign != 0.0:
+            entry = multiply(splat(sign), _exp(entry, 300.0))
+        store(c, LANES * k, entry)
+    score = splat(0.0)
+    for cell in range(first, last, LANES):
+        u = load(choices.base, cell)
+        for k in range(coef.shape[0]):
+            u = add_product(u, load(c, LANES * k), load(x, size * k + cell))
+        score = add_product(score, load(choices.taken, cell), u)
+        store(p, cell - first, _exp(u, 700.0))
+    for slot in range(begin, end):
+        low, high = LANES * choices.rows[slot] - first, LANES * choices.rows[slot + 1] - first
+        total, count = splat(1.0), load(choices.counts, LANES * slot)
+        for cell in range(low, high, LANES):
+            total = add(total, load(p, cell))
+        store(totals, LANES * (slot - begin), total)
+        total = divide(count, total)
+        for cell in range(low, high, LANES):
+            store(p, cell, multiply(total, load(p, cell)))
+    for i in range(LANES * (end - begin)):
+        totals[i] = choices.counts[LANES * begin + i] * _log(totals[i])
+    for i in range(0, LANES * (end - begin), LANES):
+        score = subtract(score, load(totals, i))
+    store(value, 0, score)
+
+
+@jit
+def _slopes(choices, group, beta, coef, p, slope):
+    """Write slopes of log likelihoods in what coefficients are made of; `p` are expectations."""
+    begin, end = choices.slots[group], choices.slots[group + 1]
+    first, last = LANES * choices.rows[begin], LANES * choices.rows[end]
+    for k in range(coef.shape[0]):
+        x, change = choices.x[k], splat(0.0)
+        for cell in range(first, last, LANES):
+            away = subtract(load(choices.taken, cell), load(p, cell - first))
+            change = add_product(change, away, load(x, cell))
+        if choices.signs[k] != 0.0:
+            change = multiply(change, load(coef[k], 0))
+        store(slope[k], 0, change)
+
+
+@jit
+def _curvature(choices, group, coef, p, J):
+    """The negative second derivative of people's log likelihoods, without that of exp.
 
     In an occasion it is that of the covariance of attributes over alternatives.
     """
-    signs, (x, p) = choices.signs, (choices.x, buffers[0])
-    _, first, _ = _expected(choices, i, coef, *buffers)
-    J[:] = 0.0
-    for block in range(choices.people[i], choices.people[i + 1]):
-        start, n = choices.occasions[block], choices.occasions[block + 1] - choices.occasions[block]
-        for o in range(n):
-            total[:] = 0.0
-            for r in range(choices.rows[block] + o, choices.rows[block + 1], n):
-                for k in range(coef.size):
-                    row[k] = x[k, r]
-                    share = p[r - first] * row[k]
-                    total[k] += share
-                    for j in range(k + 1):
-                        J[k, j] += share * row[j]
-            for k in range(coef.size):
-                for j in range(k + 1):
-                    J[k, j] -= total[k] * total[j] / max(choices.counts[start + o], 1e-300)
-    for k in range(coef.size):
+    begin, end = choices.slots[group], choices.slots[group + 1]
+    first, last = LANES * choices.rows[begin], LANES * choices.rows[end]
+    d, zero, one = coef.shape[0], splat(0.0), splat(1.0)
+    sums = np.empty((d, LANES * (end - begin)))
+    means = np.empty(LANES * (end - begin))
+    for k in range(d):
+        x = choices.x[k]
+        for slot in range(begin, end):
+            total, count = zero, load(choices.counts, LANES * slot)
+            for cell in range(LANES * choices.rows[slot], LANES * choices.rows[slot + 1], LANES):
+                total = add_product(total, load(p, cell - first), load(x, cell))
+            store(sums[k], LANES * (slot - begin), total)
+            total = divide(total, where_above(count, zero, count, one))
+            store(means, LANES * (slot - begin), total)
         for j in range(k + 1):
-            J[k, j] *= (coef[k] if signs[k] != 0.0 else 1.0) * (coef[j] if signs[j] != 0.0 else 1.0)
-            J[j, k] = J[k, j]
-
-
-@jit
-def _work(choices, size):
-    """Buffers for rows and occasions, of which one person touches few; and three vectors."""
-    buffers = np.empty(choices.taken.size), np.empty(choices.counts.size)
-    return buffers, np.empty(size), np.empty(size), np.empty(size)
+            other, entry = choices.x[j], zero
+            for cell in range(first, last, LANES):
+                share = multiply(load(p, cell - first), load(x, cell))
+                entry = add_product(entry, share, load(other, cell))
+            for i in range(0, LANES * (end - begin), LANES):
+                entry = subtract_product(entry, load(means, i), load(sums[j], i))
+            if choices.signs[k] != 0.0:
+                entry = multiply(entry, load(coef[k], 0))
+            if choices.signs[j] != 0.0:
+                entry = multiply(entry, load(coef[j], 0))
+            store(J[k, j], 0, entry)
+            store(J[j, k], 0, entry)
 
 
 @jit
 def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
-    """Log likelihoods of people, their slopes in tastes, and curvatures where J has entries."""
-    buffers, total, coef, row = _work(choices, tastes.shape[1])
-    for i in range(start, stop):
-        values[i] = _value_and_slope(choices, i, tastes[i], coef, buffers, slopes[i])
+    """Log likelihoods of people, and their slopes and curvatures where there is a place for them.
+
+    Parameters
+    ----------
+    tastes : array, ``(num_attributes, num_people)``
+    values : array, ``(num_people,)``
+    slopes : array, ``(num_attributes, num_people)``, or ``(0, 0)``
+    J : array, ``(num_attributes, num_attributes, num_people)``, or ``(0, 0, 0)``
+    """
+    d = tastes.shape[0]
+    beta, coef, slope = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((d, LANES))
+    work = np.empty(choices.base.size), np.empty(choices.counts.size)
+    value, curvature = np.empty(LANES), np.empty((d, d, LANES))
+    for group in range(start, stop):
+        first, last = LANES * group, LANES * (group + 1)
+        for k in range(d):
+            copy(tastes[k, first:last], beta[k])
+        _expected(choices, group, beta, coef, work, value)
+        copy(value, values[first:last])
         if J.size:
-            _curvature(choices, i, coef, buffers, total, row, J[i])
+            _curvature(choices, group, coef, work[0], curvature)
+            for k in range(d):
+                for j in range(d):
+                    copy(curvature[k, j], J[k, j, first:last])
+        if slopes.size:
+            _slopes(choices, group, beta, coef, work[0], slope)
+            for k in range(d):
+                copy(slope[k], slopes[k, first:last])
 
 
 @jit(inline=True)
-def _add(out, c, x):
-    for p in range(out.size):
-        out[p] += c * x[p]
+def _add(out, c, x, at):
+    """Add c times the lanes of x that begin at a place."""
+    store(out, 0, add_product(load(out, 0), splat(c), load(x, at)))
 
 
 @jit(inline=True)
 def _add_product(out, c, x, y):
-    for p in range(out.size):
-        out[p] += c * (x[p] * y[p])
+    """Add c x y, lane by lane."""
+    store(out, 0, add_product(load(out, 0), multiply(splat(c), load(x, 0)), load(y, 0)))
 
 
 @jit
-def _buffers(d):
-    """Buffers of `_given_site`: J root, L^-1, m, the site's slope at the mean, and one more."""
-    matrices, vectors = np.empty((2, d, d, LANES)), np.empty((3, d, LANES))
-    return matrices[0], matrices[1], vectors[0], vectors[1], vectors[2]
+def _given_site(sites, first, population, buffers):
+    """The Gaussian N(m, (L L')^-1) of standardised tastes given sites, of the people of a group.
 
-
-@jit
-def _given_site(sites, first, last, population, buffers):
-    """The Gaussian N(m, (L L')^-1) of standardised tastes given sites, of some people.
-
-    It is written into the buffers of `_buffers`, and cut to size.
+    It is written to buffers: J root, L^-1, m, the site's slope at the mean, and one more.
     """
-    size, root, d = last - first, population.root, population.mean.size
+    root, d = population.root, population.mean.size
     JR, inverse, m, pull, work = buffers
-    JR, inverse = JR[:, :, :size], inverse[:, :, :size]
-    m, pull, work = m[:, :size], pull[:, :size], work[:, :size]
     for k in range(d):
-        copy(sites.h[k, first:last], pull[k])
+        store(pull[k], 0, load(sites.h[k], first))
         for j in range(d):
-            _add(pull[k], -population.mean[j], sites.J[k, j, first:last])
+            _add(pull[k], -population.mean[j], sites.J[k, j], first)
         for j in range(population.b.size):
-            _add(pull[k], -population.b[j], sites.cross[k, j, first:last])
+            _add(pull[k], -population.b[j], sites.cross[k, j], first)
         for j in range(d):
             JR[k, j] = 0.0
             for n in range(j, d):
-                _add(JR[k, j], root[n, j], sites.J[k, n, first:last])
+                _add(JR[k, j], root[n, j], sites.J[k, n], first)
     for k in range(d):
         for j in range(k + 1):
             inverse[k, j] = 1.0 if j == k else 0.0
             for n in range(k, d):
-                _add(inverse[k, j], root[n, k], JR[n, j])
+                _add(inverse[k, j], root[n, k], JR[n, j], 0)
     _invert_root(inverse)
     for k in range(d):
         work[k] = 0.0
         m[k] = 0.0
         for n in range(k, d):
-            _add(work[k], root[n, k], pull[n])
+            _add(work[k], root[n, k], pull[n], 0)
     _solve(inverse, work, m)
-    return JR, inverse, m, pull
 
 
-@jit(within=True)
+@jit
 def _invert_root(A):
     """Replace lower triangles, of matrices side by side, by those of L^-1 where A = L L'."""
-    d, size = A.shape[1:]
-    for k in range(d):
+    d = A.shape[0]
+    for k in range(d):  # L, with the inverses of its diagonal
         for j in range(k + 1):
-            entry, other = A[k, j], A[j, j]
+            entry = load(A[k, j], 0)
             for n in range(j):
-                _add_product(entry, -1.0, A[k, n], A[j, n])
-            for p in range(size):
-                entry[p] = math.sqrt(entry[p]) if j == k else entry[p] / other[p]
+                entry = subtract_product(entry, load(A[k, n], 0), load(A[j, n], 0))
+            scale = reciprocal_root(entry) if j == k else multiply(entry, load(A[j, j], 0))
+            store(A[k, j], 0, scale)
     for k in range(d):
-        last = A[k, k]
-        for p in range(size):
-            last[p] = 1.0 / last[p]
+        last = multiply(splat(-1.0), load(A[k, k], 0))
         for j in range(k):
-            entry, other = A[k, j], A[j, j]
-            for p in range(size):
-                entry[p] *= other[p]
+            entry = multiply(load(A[k, j], 0), load(A[j, j], 0))
             for n in range(j + 1, k):
-                _add_product(entry, 1.0, A[k, n], A[n, j])
-            for p in range(size):
-                entry[p] *= -last[p]
+                entry = add_product(entry, load(A[k, n], 0), load(A[n, j], 0))
+            store(A[k, j], 0, multiply(entry, last))
 
 
 @jit
 def _solve(inverse, x, out):
     """Add (L L')^-1 x to `out`, and leave L^-1 x in `x`."""
-    for k in range(x.shape[0] - 1, -1, -1):
-        entry, last = x[k], inverse[k, k]
-        for p in range(entry.size):
-            entry[p] *= last[p]
+    d = x.shape[0]
+    for k in range(d - 1, -1, -1):
+        entry = multiply(load(x[k], 0), load(inverse[k, k], 0))
         for j in range(k):
-            _add_product(entry, 1.0, inverse[k, j], x[j])
-    for k in range(x.shape[0]):
-        for j in range(k + 1):
-            _add_product(out[j], 1.0, inverse[k, j], x[k])
+            entry = add_product(entry, load(inverse[k, j], 0), load(x[j], 0))
+        store(x[k], 0, entry)
+    for j in range(d):
+        entry = load(out[j], 0)
+        for k in range(j, d):
+            entry = add_product(entry, load(inverse[k, j], 0), load(x[k], 0))
+        store(out[j], 0, entry)
 
 
 @jit
-def _place(population, inverse, m, white, x, beta):
-    """Standardised tastes, and tastes, that are so many standard deviations from their mean."""
-    for k in range(m.shape[0]):
-        copy(m[k], x[k])
-        for j in range(k, m.shape[0]):
-            _add_product(x[k], 1.0, inverse[j, k], white[j])
-    for k in range(m.shape[0]):
-        beta[k] = population.mean[k]
-        for j in range(k + 1):
-            _add(beta[k], population.root[k, j], x[j])
-
-
-@jit(within=True)
-def _likelihoods(choices, first, beta, b, work, value, slopes):
-    """Log likelihoods of people from the first on, and slopes in tastes and in b."""
-    buffers, at, coef, slope = work
-    d = beta.shape[0]
-    copy(b, at[d:])
-    for p in range(value.size):
-        for k in range(d):
-            at[k] = beta[k, p]
-        value[p] = _value_and_slope(choices, first + p, at, coef, buffers, slope)
-        for k in range(coef.size):
-            slopes[k, p] = slope[k]
-
-
-@jit
-def _density(choices, first, population, gaussian, work, z, lanes, value, slope):
+def _density(choices, group, population, gaussian, work, z, lanes, value, slope):
     """Log densities of people's x, z standard deviations from its mean, and slopes.
 
     Up to a constant, they are the likelihood's times exp(-x'x / 2). `lanes` become x, tastes, the
     slope in z, and L'^-1 times it; `slope` is that of the likelihood in tastes and in b.
     """
-    _, inverse, m, _ = gaussian
+    _, inverse, m, _, _ = gaussian
     x, beta, q, y = lanes
-    b, buffers = work
-    _place(population, inverse, m, z, x, beta)
-    _likelihoods(choices, first, beta, b, buffers, value, slope)
-    for k in range(x.shape[0]):
+    coef, buffers = work
+    d = x.shape[0]
+    for k in range(d):
+        copy(m[k], x[k])
+        for j in range(k, d):
+            _add_product(x[k], 1.0, inverse[j, k], z[j])
+    for k in range(d):
+        beta[k] = population.mean[k]
+        for j in range(k + 1):
+            _add(beta[k], population.root[k, j], x[j], 0)
+    _expected(choices, group, beta, coef, buffers, value)
+    _slopes(choices, group, beta, coef, buffers[0], slope)
+    for k in range(d):
         q[k] = 0.0
         y[k] = 0.0
-        _add(q[k], -1.0, x[k])
-        for n in range(k, x.shape[0]):
-            _add(q[k], population.root[n, k], slope[n])
+        _add(q[k], -1.0, x[k], 0)
+        for n in range(k, d):
+            _add(q[k], population.root[n, k], slope[n], 0)
         _add_product(value, -0.5, x[k], x[k])
     _solve(inverse, q, y)
 
 
 @jit
-def swing_rows(worker, start, stop, choices, sites, population, noise, kicks, tastes, white):
+def _buffers(choices, population):
+    """Buffers of `_given_site`, and of `_density`: coefficients and rows; x, tastes, two slopes."""
+    d, size = population.mean.size, choices.x.shape[0]
+    matrices, vectors = np.empty((2, d, d, LANES)), np.empty((7, d, LANES))
+    coef = np.empty((size, LANES))
+    for k in range(d, size):
+        coef[k] = population.b[k - d]
+    gaussian = matrices[0], matrices[1], vectors[0], vectors[1], vectors[2]
+    lanes = vectors[3], vectors[4], vectors[5], vectors[6]
+    buffers = np.empty(choices.base.size), np.empty(choices.counts.size)
+    return gaussian, (coef, buffers), lanes
+
+
+@jit
+def swing_rows(worker, start, stop, choices, sites, population, noise, people):
     """One Hamiltonian path of each person's tastes around their Gaussian given the site.
 
-    See `pgmult.latent.moves`. `choices` have the other coefficients in their base; `noise` are
-    normal numbers ``(num_attributes, num_people)``, lengths of steps and exponential numbers
-    ``(num_people,)``. `white`, of the shape of the former, are standardised tastes, and become the
-    standard deviations that tastes are from their mean. Where the path is accepted, `tastes` are
-    replaced.
+    See `pgmult.latent.moves`. `choices` have the other coefficients in their base. `people` are
+    tastes and, of the same shape ``(num_attributes, num_people)``, standardised tastes, which
+    become the standard deviations that tastes are from their mean. Where the path is accepted,
+    tastes are replaced.
     """
-    normal, length, exponential = noise
-    d = population.mean.size
-    buffers, work = _buffers(d), (population.b[:0], _work(choices, d))
-    vectors = np.empty((8, d, LANES))
-    gains, values = np.empty(LANES), np.empty(LANES)
-    for first in range(start, stop, LANES):
-        last = min(stop, first + LANES)
-        gaussian = _given_site(sites, first, last, population, buffers)
-        _, inverse, m, _ = gaussian
-        lanes = vectors[:4, :, : last - first]
-        _, beta, q, _ = lanes
-        z, v, slope, away = vectors[4:, :, : last - first]
-        gain, value = gains[: last - first], values[: last - first]
-        s = length[first:last]
+    tastes, white = people
+    d, kicks = population.mean.size, noise.kicks
+    gaussian, work, lanes = _buffers(choices, population)
+    _, inverse, m, _, _ = gaussian
+    _, beta, q, _ = lanes
+    z, v, away, slope = np.empty((4, d, LANES))
+    gain, value, s = np.empty((3, LANES))
+    for group in range(start, stop):
+        first, last = LANES * group, LANES * (group + 1)
+        _given_site(sites, first, population, gaussian)
+        copy(noise.lengths[first:last], s)
         for k in range(d):
-            copy(normal[k, first:last], v[k])
+            copy(noise.normal[k, first:last], v[k])
             copy(white[k, first:last], away[k])
-            _add(away[k], -1.0, m[k])
+            _add(away[k], -1.0, m[k], 0)
         for k in range(d - 1, -1, -1):
-            for p in range(s.size):
-                z[k, p] = away[k, p] / inverse[k, k, p]
+            for i in range(LANES):
+                z[k, i] = away[k, i] / inverse[k, k, i]
             for j in range(k):
                 _add_product(away[j], -1.0, inverse[k, j], z[k])
             copy(z[k], white[k, first:last])
-        _density(choices, first, population, gaussian, work, z, lanes, value, slope)
-        for p in range(s.size):
-            gain[p] = -value[p]
+        _density(choices, group, population, gaussian, work, z, lanes, value, slope)
+        for i in range(LANES):
+            gain[i] = -value[i]
         for k in range(d):
             _add_product(gain, 0.5, v[k], v[k])
         for step in range(kicks + 1):
             share = 0.5 if step == 0 or step == kicks else 1.0
             for k in range(d):
-                for p in range(s.size):
-                    v[k, p] += share * s[p] * (q[k, p] + z[k, p])
+                for i in range(LANES):
+                    v[k, i] += share * s[i] * (q[k, i] + z[k, i])
             if step == kicks:
                 break
-            for p in range(s.size):
-                cos, sin = math.cos(s[p]), math.sin(s[p])
+            for i in range(LANES):
+                cos, sin = math.cos(s[i]), math.sin(s[i])
                 for k in range(d):
-                    z[k, p], v[k, p] = z[k, p] * cos + v[k, p] * sin, v[k, p] * cos - z[k, p] * sin
-            _density(choices, first, population, gaussian, work, z, lanes, value, slope)
+                    z[k, i], v[k, i] = z[k, i] * cos + v[k, i] * sin, v[k, i] * cos - z[k, i] * sin
+            _density(choices, group, population, gaussian, work, z, lanes, value, slope)
         for k in range(d):
             _add_product(gain, -0.5, v[k], v[k])
-        for p in range(s.size):
-            if gain[p] + value[p] > -exponential[first + p]:
-                copy(beta[:, p], tastes[:, first + p])
-                copy(z[:, p], white[:, first + p])
+        for i in range(LANES):
+            if gain[i] + value[i] > -noise.exponential[first + i]:
+                for k in range(d):
+                    tastes[k, first + i] = beta[k, i]
+                    white[k, first + i] = z[k, i]
 
 
 @jit
-def carry_rows(
-    worker, start, stop, choices, sites, population, white, tastes, values, slopes, of_root
-):
+def carry_rows(worker, start, stop, choices, sites, population, white, out):
     """Log densities of people with their white noise held fixed, and slopes in the population.
 
     With A = L L' = 1 + root' J root, the precision of standardised tastes x given the site, and
@@ -405,31 +457,30 @@ def carry_rows(
     ----------
     white : array, ``(num_attributes, num_people)``
         z.
-    tastes : array, of the same shape
-        To which people are carried.
-    values : array, ``(num_people,)``
-    slopes : array, ``(num_attributes + num_fixed, num_people)``
-        In mean and b.
-    of_root : array, ``(num_attributes, num_attributes, num_people)``
-        In the lower triangle of the root.
+    out : tuple of four arrays
+        Tastes, of the same shape; values, ``(num_people,)``; slopes in mean and b,
+        ``(num_attributes + num_fixed, num_people)``; and those in the lower triangle of the root,
+        ``(num_attributes, num_attributes, num_people)``.
     """
+    tastes, values, slopes, of_root = out
     d, f = population.mean.size, population.b.size
-    buffers, work = _buffers(d), (population.b, _work(choices, d + f))
-    vectors, matrices = np.empty((5, d, LANES)), np.empty((2, d, d, LANES))
-    for first in range(start, stop, LANES):
-        last = min(stop, first + LANES)
-        gaussian = _given_site(sites, first, last, population, buffers)
-        JR, inverse, m, pull = gaussian
-        lanes, turned = vectors[:4, :, : last - first], vectors[4, :, : last - first]
-        x, beta, q, y = lanes
-        P, S = matrices[:, :, :, : last - first]
-        z, value, slope = white[:, first:last], values[first:last], slopes[:, first:last]
-        _density(choices, first, population, gaussian, work, z, lanes, value, slope)
+    gaussian, work, lanes = _buffers(choices, population)
+    JR, inverse, m, pull, _ = gaussian
+    x, beta, q, y = lanes
+    P, S = np.empty((2, d, d, LANES))
+    z, slope = np.empty((d, LANES)), np.empty((d + f, LANES))
+    value, entry = np.empty((2, LANES))
+    for group in range(start, stop):
+        first, last = LANES * group, LANES * (group + 1)
+        _given_site(sites, first, population, gaussian)
+        for k in range(d):
+            copy(white[k, first:last], z[k])
+        _density(choices, group, population, gaussian, work, z, lanes, value, slope)
         for k in range(d):
             copy(beta[k], tastes[k, first:last])
-            entry = inverse[k, k]
-            for p in range(value.size):
-                value[p] += math.log(entry[p])
+            for i in range(LANES):
+                value[i] += math.log(inverse[k, k, i])
+        copy(value, values[first:last])
         _slope_of_factor(inverse, z, q, P, S)
         for k in range(d):
             for j in range(k + 1):
@@ -437,43 +488,45 @@ def carry_rows(
                 _add_product(S[k, j], -1.0, m[k], y[j])
         for k in range(d):
             for j in range(k + 1):
-                entry = of_root[k, j, first:last]
                 entry[:] = 0.0
                 _add_product(entry, 1.0, slope[k], x[j])
                 _add_product(entry, 1.0, pull[k], y[j])
                 for n in range(d):
                     _add_product(entry, 1.0, JR[k, n], S[max(n, j), min(n, j)])
+                copy(entry, of_root[k, j, first:last])
         for k in range(d):  # how the site's slope changes with mean and b
-            turned[k] = 0.0
+            entry[:] = 0.0
             for j in range(k + 1):
-                _add(turned[k], population.root[k, j], y[j])
+                _add(entry, population.root[k, j], y[j], 0)
             for j in range(f):
-                _add_product(slope[d + j], -1.0, sites.cross[k, j, first:last], turned[k])
+                _add_product(slope[d + j], -1.0, sites.cross[k, j, first:last], entry)
         for k in range(d):
             for j in range(d):
                 _add_product(slope[k], -1.0, JR[k, j], y[j])
+        for k in range(d + f):
+            copy(slope[k], slopes[k, first:last])
 
 
-@jit(within=True)
+@jit
 def _slope_of_factor(inverse, z, q, P, S):
     """Write the slope in L L' by that in L to the lower triangle of S (Murray 2016).
 
     It is L'^-1 P L^-1 plus its transpose, where P is the lower triangle of -z q' less 1, with half
     of its diagonal ("Differentiation of the Cholesky decomposition", arXiv:1602.07527).
     """
-    d = z.shape[0]
+    d, half, one = z.shape[0], splat(-0.5), splat(1.0)
     for k in range(d):  # P L^-1
         for j in range(k + 1):
-            entry, other = P[k, j], inverse[k, j]
-            for p in range(entry.size):
-                entry[p] = -0.5 * (z[k, p] * q[k, p] + 1.0) * other[p]
+            entry = add_product(one, load(z[k], 0), load(q[k], 0))
+            entry = multiply(multiply(half, entry), load(inverse[k, j], 0))
             for n in range(j, k):
-                other = inverse[n, j]
-                for p in range(entry.size):
-                    entry[p] -= z[k, p] * q[n, p] * other[p]
+                product = multiply(load(q[n], 0), load(inverse[n, j], 0))
+                entry = subtract_product(entry, load(z[k], 0), product)
+            store(P[k, j], 0, entry)
     for k in range(d):
         for j in range(k + 1):
-            S[k, j] = 0.0
+            entry = splat(0.0)
             for n in range(k, d):
-                _add_product(S[k, j], 1.0, inverse[n, k], P[n, j])
-                _add_product(S[k, j], 1.0, inverse[n, j], P[n, k])
+                entry = add_product(entry, load(inverse[n, k], 0), load(P[n, j], 0))
+                entry = add_product(entry, load(inverse[n, j], 0), load(P[n, k], 0))
+            store(S[k, j], 0, entry)

@@ -49,8 +49,8 @@ def test_sweeps_leave_the_joint_law_as_it_is(case):
 
 def around_sites(self, rng, state, rows):
     """Tastes at the end of a path around sites, whatever the likelihood says."""
-    white = rng.standard_normal(state.tastes.shape[::-1])
     frame = Frame.of(rows)
+    white = rng.standard_normal(frame.tastes_inside(state).shape)
     q = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
     return self.carried(None, state, white, rows, q)
 

@@ -11,10 +11,10 @@ from scipy.stats import multivariate_normal, norm
 import pgmult
 from pgmult import cli
 from pgmult.choice import MixedLogit, answers, choices_of, lengthen
-from pgmult.choice.compiled.people import Choices, slopes_rows
+from pgmult.choice.compiled.people import LANES, _log, slopes_rows
 from pgmult.choice.data import rows_like
 from pgmult.choice.people import codes_in_words
-from pgmult.choice.pilot import Frame, enough, sites_of
+from pgmult.choice.pilot import Frame, enough, laid_out, sites_of
 from pgmult.choice.tables import explode, wide_columns
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
@@ -186,49 +186,46 @@ def test_wide_tables_and_ranks_keep_the_order_of_labels():
 
 
 def test_slopes_and_curvatures_are_derivatives():
+    """Of people with unlike numbers of occasions, and occasions of alternatives."""
     rng = np.random.default_rng(3)
-    sizes, person = np.array([3, 2, 4, 2, 2]), np.array([0, 0, 0, 1, 1])
-    starts = np.append(0, np.cumsum(sizes))
-    first, num = starts[:-1], starts[-1]
+    sizes, who = np.array([3, 2, 4, 2, 2]), np.array([0, 0, 0, 1, 1])
+    of_row, num = np.repeat(np.arange(5), sizes), sizes.sum()
+    table = {name: rng.normal(size=num) for name in "abc"}
     taken = rng.integers(0, 3, size=num) + 0.5
-    totals, of_row = np.add.reduceat(taken, first), np.repeat(np.arange(5), sizes)
-    signs = np.array([0.0, -1.0, 1.0])
-    x, base, tastes = rng.normal(size=(3, num)), rng.normal(size=num), rng.normal(size=(2, 3))
-    x, base = x - x[:, first][:, of_row], base - base[first][of_row]
-    # first alternatives have no row; occasions of a person by size, then alternative by alternative
-    rows = np.array([4, 1, 2, 6, 7, 8, 10, 12])
-    choices = Choices(
-        np.ascontiguousarray(x[:, rows]), base[rows], signs, taken[rows], totals[[1, 0, 2, 3, 4]],
-        np.array([0, 1, 3, 6, 8]), np.array([0, 1, 2, 3, 5]), np.array([0, 3, 4]),
-    )  # fmt: skip
+    table |= {"who": who[of_row], "case": of_row, "taken": taken}
+    formula = "taken ~ a + b + c + (a + b + c | who)"
+    rows = choices_of(formula, table, occasion="case", signs={"b": -1, "c": 1})
+    signs, first, lanes = rows.signs, rows.occasions[:-1], np.argsort(Frame.of(rows).order)
+    choices, tastes = laid_out(rows), rng.normal(size=(3, LANES))
 
-    def value(base, tastes):
-        out = np.empty(2), np.empty((2, 3))
-        slopes_rows(0, 0, 2, choices._replace(base=base), tastes, *out, np.empty((0, 0, 0)))
-        return out
+    def value(tastes, choices=choices, J=np.empty((0, 0, 0))):  # noqa: B008
+        values, slopes = np.empty(LANES), np.empty((3, LANES))
+        slopes_rows(0, 0, 1, choices, tastes, values, slopes, J)
+        return values, slopes
 
-    values, slopes = value(base[rows], tastes)
-    coef = np.where(signs == 0.0, tastes, signs * np.exp(tastes))
-    u = base + np.einsum("kr,rk->r", x, coef[person[of_row]])
+    values, slopes = value(tastes)
+    of_people = tastes[:, lanes].T
+    coef = np.where(signs == 0.0, of_people, signs * np.exp(of_people))
+    u = np.einsum("rk,rk->r", rows.x / rows.scale, coef[who[of_row]])
     log_p = u - np.log(np.add.reduceat(np.exp(u), first))[of_row]
-    np.testing.assert_allclose(values, np.bincount(person[of_row], taken * log_p))
-    step = 1e-6
+    np.testing.assert_allclose(values[lanes], np.bincount(who[of_row], taken * log_p), rtol=1e-12)
+    step, plain = 1e-6, choices._replace(signs=np.zeros(3))
+    J = np.empty((3, 3, LANES))
+    same, here = value(tastes, plain, J)[1], value(tastes, plain)[1]
+    np.testing.assert_array_equal(same, here)
     for k in range(3):
         ahead, behind = tastes.copy(), tastes.copy()
-        ahead[:, k] += step
-        behind[:, k] -= step
-        found = (value(base[rows], ahead)[0] - value(base[rows], behind)[0]) / (2 * step)
-        np.testing.assert_allclose(slopes[:, k], found, rtol=1e-6, atol=1e-8)
-    same, J = np.empty((2, 3)), np.empty((2, 3, 3))
-    choices = choices._replace(signs=np.zeros(3))
-    slopes_rows(0, 0, 2, choices, tastes, np.empty(2), same, J)
-    here = value(base[rows], tastes)[1]
-    for k in range(3):
-        ahead = tastes.copy()
-        ahead[:, k] += step
-        there = value(base[rows], ahead)[1]
-        np.testing.assert_allclose((here - there) / step, J[:, :, k], atol=1e-4)
-    np.testing.assert_array_equal(same, here)
+        ahead[k] += step
+        behind[k] -= step
+        expected = (value(ahead)[0] - value(behind)[0]) / (2 * step)
+        np.testing.assert_allclose(slopes[k], expected, rtol=1e-6, atol=1e-8)
+        there = value(ahead, plain)[1]
+        np.testing.assert_allclose((here - there) / step, J[k], atol=1e-4)
+
+
+@pytest.mark.parametrize("x", [1.0, 1.0 + 1e-9, 1.7, 2.0, 1e3, 1e300])
+def test_logarithms_of_totals_are_exact(x):
+    assert _log(x) == pytest.approx(np.log(x), rel=1e-14, abs=1e-16)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +242,7 @@ def test_the_slope_of_paths_of_the_population_is_a_derivative(formula, more):
     state = model.prior(rng, rows)
     q = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
     q += 0.1 * rng.normal(size=len(q))
-    white = rng.normal(size=state.tastes.T.shape)
+    white = rng.normal(size=frame.tastes_inside(state).shape)
 
     def density(q):
         return model.log_density(frame, q, model.carried(None, state, white, rows, q)[2])
@@ -261,7 +258,9 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
     rows, model = data(), MixedLogit(mean_scale=1.0, sd_scale=0.5)
     frame, rng = Frame.of(rows), np.random.default_rng(0)
     state, own = model.prior(rng, rows), slice(0, 1)
-    white = rng.normal(size=(2, PEOPLE))
+    white, alone = np.zeros_like(frame.tastes_inside(state)), np.zeros((2, LANES))
+    white[:, :PEOPLE] = rng.normal(size=(2, PEOPLE))
+    alone[:, own] = white[:, own]
     for _ in range(3):
         law = frame.population(0.5 * rng.normal(size=len(state.base)))
         q = frame.pack(law)
@@ -280,7 +279,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         prior = multivariate_normal(law.mean, law.root @ law.root.T).logpdf(here[:, 0])
         expected = likelihood + prior + volume
         found = model.carried(
-            None, replace(state, tastes=state.tastes[own]), white[:, own].copy(), rows.rows(own), q
+            None, replace(state, tastes=state.tastes[own]), alone, rows.rows(own), q
         )[2].rounded[0]
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
 
@@ -324,7 +323,7 @@ def test_sites_are_not_narrow_where_choices_bound_one_side():
     weight = np.exp(log_p - 0.5 * ((beta + 3.0) / 4.0) ** 2)
     weight /= weight.sum(axis=1, keepdims=True)
     var = weight @ beta**2 - (weight @ beta) ** 2
-    ratio = 1.0 / (sites.J[0, 0] + 1.0 / 16.0) / var
+    ratio = 1.0 / (sites.J[0, 0, :20] + 1.0 / 16.0) / var
     assert ((ratio > 0.4) & (ratio < 1.1)).all(), ratio
 
 
