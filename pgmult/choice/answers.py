@@ -263,7 +263,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     sites = sites_of(data, frame.pack(frame.inside(*centre)))
     J, h, cross = (np.moveaxis(array, -1, 0)[np.argsort(frame.order)] for array in sites)
     is_any, out = np.arange(number) < _DEFENSIVE * number, []
-    unused, lanes = (np.empty((0, 0)), np.empty((0, 0, 0))), 0.0 * frame.empty(d)
+    unused, lanes = (np.empty((0, 0)), np.empty((0, 0, 0))), np.zeros_like(frame.empty(d))
     for draws in zip(*shared, strict=True):
         mean, b, root = frame.inside(*draws)
         # in standard deviations of the population, of which a person's are N(centre, (A'A)^-1)

@@ -92,7 +92,7 @@ class MixedLogitState:
     tastes : array
     base, metric : array
         The population near which people's sites are found, in coordinates of scaled attributes, and
-        the upper root of its approximate covariance. Both are constant.
+        a root of its approximate covariance. Both are constant.
     parts : int
         Steps of a path of the population. It is constant, too.
     """
@@ -126,8 +126,8 @@ class MixedLogit(Checked, SweepsInBlocks):
     -----
     A sweep reads all rows nine times, or more where the posterior is far from normal, with
     O(num_attributes) operations a row, and factors as many matrices of num_attributes squared a
-    person. Memory is twice that of the data, and for
-    each person another such matrix.
+    person. Memory is twice that of the data, or more where few people have most of the occasions,
+    and for each person another such matrix.
     """
 
     mean_scale: _Scale = 5.0

@@ -11,6 +11,7 @@ error is a tenth of the posterior standard deviation or less.
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from pgmult.core.arguments import as_choice, as_kind
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
+from pgmult.formulas.language import parse
 from pgmult.sampling.posterior import Posterior
 
 _FEWEST_POINTS, _MOST_POINTS = 64, 4096
@@ -107,8 +109,14 @@ def normal_points(number: int, size: int, rng: np.random.Generator) -> FloatArra
     """Evenly spread standard normal points, shifted at random, ``(number, size)``."""
     if not size:
         return np.zeros((1, 0))
-    even = qmc.Sobol(size, scramble=False).random(number)
-    return np.asarray(ndtri(np.clip((even + rng.uniform(size=size)) % 1.0, 1e-9, 1.0 - 1e-9)))
+    shifted = (_even_points(number, size) + rng.uniform(size=size)) % 1.0
+    return np.asarray(ndtri(np.clip(shifted, 1e-9, 1.0 - 1e-9)))
+
+
+@lru_cache(maxsize=4)
+def _even_points(number: int, size: int) -> FloatArray:
+    """The first points of a Sobol sequence, the same for all draws."""
+    return np.asarray(qmc.Sobol(size, scramble=False).random(number))
 
 
 def people_draws(
@@ -180,13 +188,14 @@ def with_column(data: ChoiceRows, column: str, value: object) -> ChoiceRows:
 
 
 def attributes_of(data: ChoiceRows) -> dict[str, list[str]]:
-    """Columns of the formula that differ within occasions, and the labels of each, if any."""
+    """Columns of the formula, in its order, that differ within occasions; and their labels."""
     table, first = table_of(data.design), data.occasions[:-1][data.occasion_of_row]
     groups = {name for term in data.design.terms for name in term.variables}  # people
+    order = [*parse(str(data.design.formula)).columns, *table]
     return {
         name: data.design.levels_of(name)
-        for name, cells in table.items()
-        if name not in groups and (cells != cells[first]).any()
+        for name in sorted(table, key=order.index)
+        if name not in groups and (table[name] != table[name][first]).any()
     }
 
 
@@ -196,15 +205,16 @@ def numeric_attributes(data: ChoiceRows) -> list[str]:
 
 
 def codes_in_words(data: ChoiceRows) -> list[str]:
-    """A sentence on each attribute that is the whole numbers 1 to 3, up to 6: codes of labels?"""
+    """A sentence on each attribute of three to six whole numbers on end from 1 or more: codes?"""
     table, out, rows = table_of(data.design), list[str](), np.flatnonzero(~data.is_none)
     for name in numeric_attributes(data):
-        values = np.unique(table[name][rows]).tolist()
-        if _FEWEST_CODES <= len(values) <= _MOST_CODES and values == list(
-            range(1, len(values) + 1)
-        ):
+        values = np.unique(table[name][rows])
+        first, last, number = values[0], values[-1], len(values)
+        if not _FEWEST_CODES <= number <= _MOST_CODES or first < 1:
+            continue
+        if np.array_equal(values, np.arange(round(first), round(first) + number)):
             out.append(
-                f"{name} has the whole numbers 1 to {len(values)} and is read as a number, with one"
-                f" slope: write C({name}) if these are labels."
+                f"{name} has the whole numbers {first:g} to {last:g} and is read as a number, with"
+                f" one slope: write C({name}) if these are labels."
             )
     return out

@@ -4,10 +4,11 @@ Sites are the likelihood's slope and curvature at people's modes given a populat
 that each follows from the base and the person's own choices. The base is the mean over short chains
 of at most some thousand people, which start at the modes that a few rounds of Laplace's EM find.
 
-These chains also set the number of parts of the population's paths. An error of energy with
-standard deviation s is accepted with probability 2 Phi(-s / 2), and s falls with the square of the
-number (Neal 2011, "MCMC using Hamiltonian dynamics", 5.4.4): from the share accepted follows the
-number with which four fifths are.
+The spread of their draws, mixed with the approximate covariance of `metric_of`, is the metric of
+paths of the population. These chains also set the number of parts of the population's paths. An
+error of energy with standard deviation s is accepted with probability 2 Phi(-s / 2), and s falls
+with the square of the number (Neal 2011, "MCMC using Hamiltonian dynamics", 5.4.4): from the share
+accepted follows the number with which four fifths are.
 """
 
 import math
@@ -29,7 +30,8 @@ _MOST_PARTS = 64
 _ACCEPTED = 0.8
 _ROUNDS, _STEPS = 6, 20  # of the search for the population
 _SHARES = 1.0, *[0.5] * 8  # of rounds: alone, narrow and wide sites alternate at a wall
-_PILOTS = 20, 20, 40  # sweeps
+_PILOTS = 20, 40, 120  # sweeps
+_FEW = 2.0  # draws a coordinate that count as much as the approximate covariance
 _FIRST_SD = 0.5
 _TINY = 1e-300
 _NOBODY = -1e5  # utility of what nobody can take: its exponential is the least number
@@ -195,24 +197,30 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
     """The base that a chain starts with, and the metric and parts of its paths of the population.
 
     Modes make the spread of tastes too small; short chains, whose noise is the same for all data,
-    do not.
+    do not. Their draws also correct the approximate covariance, which is too narrow where tastes
+    are far from what choices alone say.
     """
     times = max(1, data.num_people // _MOST)
     sample, rng, parts = data.rows(slice(None, None, times)), np.random.default_rng(0), PARTS
     with one_blas_thread():
         frame, base = Frame.of(data), _climbed(sample, model)
+        stretch = np.eye(len(base))  # of the approximate root, to the spread of draws
         for length in _PILOTS if len(data.random) else ():
-            state = model.near(rng, sample, base, metric_of(sample, model, base), parts)
-            sums: dict[str, Any] = dict.fromkeys(("mean", "cov", "coefficients"), 0.0)
-            accepted = 0.5
+            metric, draws, accepted = metric_of(sample, model, base), [], 0.5
+            state = model.near(rng, sample, base, metric @ stretch, parts)
             for t in range(length):
                 old, state = state, model.step(rng, state, sample)
                 accepted += float((state.mean != old.mean).any())
-                for name in sums:
-                    sums[name] += (2 * t >= length) * getattr(state, name) / (length - length // 2)
-            base = frame.pack(frame.inside(**sums))
+                if 2 * t >= length:
+                    draws.append((state.mean, state.cov, state.coefficients))
+            q = np.array([frame.pack(frame.inside(*draw)) for draw in draws])
+            z, prior = np.linalg.solve(metric, (q - q.mean(axis=0)).T), _FEW * len(base)
+            cov = (z @ z.T + prior * np.eye(len(base))) / (len(draws) + prior)
+            stretch = np.linalg.cholesky(cov)
+            means = [np.mean(of_draws, axis=0) for of_draws in zip(*draws, strict=True)]
+            base = frame.pack(frame.inside(*means))
             parts = enough(parts, accepted / (length + 1.0))
-        return base, metric_of(sample, model, base, times), parts
+        return base, metric_of(sample, model, base, times) @ stretch, parts
 
 
 def enough(parts: int, accepted: float) -> int:
@@ -224,7 +232,7 @@ def enough(parts: int, accepted: float) -> int:
 def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     """Coordinates of the population near the mode of Laplace's approximation."""
     frame, rng = Frame.of(data), np.random.default_rng(0)
-    white = 0.0 * frame.empty(len(data.random))
+    white = np.zeros_like(frame.empty(len(data.random)))
     d, f = len(data.random), len(data.fixed)
     base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):

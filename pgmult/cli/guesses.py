@@ -1010,7 +1010,8 @@ class Guesses:
     def _of_occasions(
         self, taken: ColumnGuess, occasion: ColumnGuess, who: ColumnGuess | None, of_row: list[Any]
     ) -> Guess | None:
-        number = len(set(of_row))
+        where = (occasion, *([who] if who else []))
+        number = self._different(*where)
         people = [who] if who else [
             column for column in self.columns
             if column.is_called("person") and 2 * len(column.counts) <= number
@@ -1019,16 +1020,16 @@ class Guesses:
         names = [
             column for column in self.columns
             if column is not taken and len(column.counts) <= MOST_OUTCOMES
-            and len(set(zip(column.cells, of_row, strict=True))) == len(of_row)
+            and self._different(column, *where) == self.num_rows
             and (column.is_called("alternative")  # or every occasion has all labels
-                 or (column.is_category and len(column.counts) * number == len(of_row)))
+                 or (column.is_category and len(column.counts) * number == self.num_rows))
         ]  # fmt: skip
         names.sort(key=lambda column: not column.is_called("alternative"))
-        attributes, coded = self._of_alternatives(of_row, (taken, occasion, *people, *names))
+        attributes, coded = self._of_alternatives(where, (taken, occasion, *people, *names))
         outcome = in_formula(taken.name)
         of_choosers = [
             name for name, column in attributes.items()
-            if len(set(zip(column.cells, of_row, strict=True))) == number
+            if self._different(column, *where) == number
         ]  # fmt: skip
         of_rows = {name: column for name, column in attributes.items() if name not in of_choosers}
         of_choosers = of_choosers if names else []
@@ -1067,21 +1068,21 @@ class Guesses:
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 
     def _of_alternatives(
-        self, of_row: list[Any], without: tuple[ColumnGuess, ...]
+        self, where: tuple[ColumnGuess, ...], without: tuple[ColumnGuess, ...]
     ) -> tuple[dict[str, ColumnGuess], list[str]]:
         """Numbers and labels that a formula of choices may have, and codes of labels among them.
 
         A column that numbers the alternatives of every occasion is none.
         """
-        number, out, coded = len(set(of_row)), dict[str, ColumnGuess](), list[str]()
+        number, out, coded = self._different(*where), dict[str, ColumnGuess](), list[str]()
         for c in self.columns:
             name, different = in_formula(c.name), len(c.counts)
-            alike = len(set(zip(c.cells, of_row, strict=True)))
+            alike = self._different(c, *where)
             labels = c.is_category and alike > number and different <= MOST_OUTCOMES
             if not name or c in without or different < 2 or not (c.is_number or labels):
                 continue
             codes = c.is_number and set(c.counts) == set(range(1, different + 1))
-            if codes and alike == len(of_row) and different * number == len(of_row):
+            if codes and alike == self.num_rows == different * number:
                 continue
             if codes and 3 <= different <= _MOST_CODES and alike > number:
                 name = f"C({name})"

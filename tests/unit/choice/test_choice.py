@@ -13,7 +13,7 @@ from pgmult import cli
 from pgmult.choice import MixedLogit, answers, choices_of, lengthen
 from pgmult.choice.compiled.people import LANES, _log, slopes_rows
 from pgmult.choice.data import rows_like
-from pgmult.choice.people import codes_in_words
+from pgmult.choice.people import attributes_of, codes_in_words
 from pgmult.choice.pilot import Frame, enough, laid_out, sites_of
 from pgmult.choice.tables import explode, wide_columns
 
@@ -1059,6 +1059,18 @@ def test_marginal_means_and_amces_are_as_least_squares_has_them():
     np.testing.assert_allclose(effects.sd, error, rtol=0.15)
 
 
+def test_attributes_stand_in_the_order_of_the_formula():
+    rng = np.random.default_rng(3)
+    table = {
+        "case": np.repeat(np.arange(20), 3), "colour": rng.integers(6, 9, size=60),
+        "size": rng.normal(size=60), "taken": np.tile([1, 0, 0], 20),
+    }  # fmt: skip
+    for formula in ("taken ~ C(colour) + size", "taken ~ size + C(colour)"):
+        rows = choices_of(formula, table, occasion="case")
+        names = ["colour", "size"] if formula.endswith("size") else ["size", "colour"]
+        assert list(attributes_of(rows)) == names
+
+
 def test_labels_coded_as_numbers_are_found_by_the_check():
     rng = np.random.default_rng(2)
     colour = rng.integers(1, 5, size=(400, 3))
@@ -1073,6 +1085,8 @@ def test_labels_coded_as_numbers_are_found_by_the_check():
     assert "colour has the whole numbers 1 to 4" in codes_in_words(rows)[0]
     assert "write C(colour)" in run.check().verdict
     assert "whole numbers 1 to 4" in run.report(comparison=False).text()
+    shifted = choices_of("taken ~ colour", table | {"colour": colour.ravel() + 5}, occasion="case")
+    assert "colour has the whole numbers 6 to 9" in codes_in_words(shifted)[0]
     labels = choices_of("taken ~ C(colour)", table, occasion="case")
     assert not codes_in_words(labels)
     assert "write C" not in pgmult.sample(MixedLogit(), labels, **few).check().verdict
