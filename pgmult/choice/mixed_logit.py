@@ -211,9 +211,10 @@ class MixedLogit(Checked, SweepsInBlocks):
         tastes[:, num:] = population.mean[:, None]
         white = np.linalg.solve(population.root, tastes - population.mean[:, None])
         if len(white):
-            lengths, lanes = np.ones(white.shape[1]), white.shape[1]
+            lengths = np.ones(white.shape[1])
             lengths[:num] = self.lengths(rng, state)[frame.order]
-            normal, exponential = rng.standard_normal(white.shape), rng.standard_exponential(lanes)
+            normal = np.asarray(rng.standard_normal(white.shape))
+            exponential = rng.standard_exponential(len(lengths))
             frame.over(
                 swing_rows, laid_out(data).given(population.b), sites_of(data, state.base),
                 population, Noise(normal, lengths, exponential, self.kicks), (tastes, white),

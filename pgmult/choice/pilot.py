@@ -204,7 +204,7 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
     sample, rng, parts = data.rows(slice(None, None, times)), np.random.default_rng(0), PARTS
     with one_blas_thread():
         frame, base = Frame.of(data), _climbed(sample, model)
-        stretch = np.eye(len(base))  # of the approximate root, to the spread of draws
+        stretch: FloatArray = np.eye(len(base))  # of the approximate root, to the spread of draws
         for length in _PILOTS if len(data.random) else ():
             metric, draws, accepted = metric_of(sample, model, base), [], 0.5
             state = model.near(rng, sample, base, metric @ stretch, parts)
@@ -216,7 +216,7 @@ def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
             q = np.array([frame.pack(frame.inside(*draw)) for draw in draws])
             z, prior = np.linalg.solve(metric, (q - q.mean(axis=0)).T), _FEW * len(base)
             cov = (z @ z.T + prior * np.eye(len(base))) / (len(draws) + prior)
-            stretch = np.linalg.cholesky(cov)
+            stretch = np.asarray(np.linalg.cholesky(cov))
             means = [np.mean(of_draws, axis=0) for of_draws in zip(*draws, strict=True)]
             base = frame.pack(frame.inside(*means))
             parts = enough(parts, accepted / (length + 1.0))
