@@ -184,7 +184,10 @@ def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     sentence = f"Choices depend most on {name}: {what}"
     if j in data.random and data.signs[data.random == j][0] != 0.0:
         return f"{sentence}, by assumption of the model (its sign is fixed)."
-    sentence += f", on average over people (with probability {probability_text(sure)})"
+    if sure < 0.9:
+        return "No attribute clearly makes an alternative more or less likely to be chosen."
+    sentence += " on average over people" if j in data.random else ""
+    sentence += f" (with probability {probability_text(sure)})"
     if j in data.random:
         mean_of, sd_of = coefficients.draws[:, j].T
         share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)

@@ -976,6 +976,8 @@ class Guesses:
         people.sort(key=lambda c: not c.is_called("person"))
         named = sorted(self.columns, key=lambda c: not c.is_called("taken"))
         named = [c for c in named if not c.is_called("case")]  # and controls that match
+        names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
+        named = [c for c in named if not any(c.follows_from(x) for x in names if x is not c)]
         two = [c for c in named if len(c.counts) == 2 and not c.missing]
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
@@ -1027,6 +1029,9 @@ class Guesses:
         names.sort(key=lambda column: not column.is_called("alternative"))
         attributes, coded = self._of_alternatives(where, (taken, occasion, *people, *names))
         outcome = in_formula(taken.name)
+        none = _none_of_these(names[0], attributes.values()) if names else None
+        if none is not None:  # columns that mark it are its constant
+            attributes = {n: c for n, c in attributes.items() if not _marks(c, names[0], none)}
         of_choosers = [
             name for name, column in attributes.items()
             if self._different(column, *where) == number
@@ -1065,6 +1070,9 @@ class Guesses:
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
         options += naming(alternative=names[0] if names else None)
         options += _price_option(name for name, column in of_rows.items() if column.is_number)
+        if none is not None:
+            options += [("--none", [none])]
+            used = [c for c in used if c not in of_rows.values()]
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 
     def _of_alternatives(
@@ -1474,6 +1482,24 @@ def _of_choice(
     after = choosers if constants or not choosers else ["0", *choosers]
     after = ["1"] if constants and not choosers and not numbered else after
     return formula + (f" | {' + '.join(after)}" if after else "")
+
+
+def _none_of_these(alternative: ColumnGuess, attributes: Iterable[ColumnGuess]) -> Any:
+    """The alternative that alone lacks attributes, and lacks them in all rows, or None."""
+    gaps = [c for c in attributes if c.missing]
+    alone = {
+        name for c in gaps
+        for name, cell in zip(alternative.cells, c.cells, strict=True) if cell is None
+    }  # fmt: skip
+    if len(alone) != 1 or any(c.missing < alternative.counts[min(alone)] for c in gaps):
+        return None
+    return alone.pop()
+
+
+def _marks(column: ColumnGuess, labels: ColumnGuess, label: Any) -> bool:
+    """Whether a column of 0 and 1 is 1 in the rows of a label alone."""
+    ones = {name for name, x in zip(labels.cells, column.cells, strict=True) if x == 1}
+    return column.is_yes_or_no and ones == {label} and column.follows_from(labels)
 
 
 def _price_option(names: Iterable[str]) -> list[Option]:

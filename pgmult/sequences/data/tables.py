@@ -395,13 +395,8 @@ def _inputs_of_steps(
             "inputs must have a value at a step of each sequence, got none of"
             f" {s if data.names is None else data.names[s]}"
         )
-    if (gaps := int((source < 0).sum())) > 0:
-        warnings.warn(
-            f"{gaps} steps have no row: they get the inputs of the step before (give them rows"
-            " without a symbol with their inputs)",
-            stacklevel=3,
-        )
-    filled = {}
+    filled, starts = dict[str, Cells](), firsts
+    varies = np.zeros(data.num_steps, dtype=np.bool_)
     for name in needed:
         column = cells[name].values
         differs = np.flatnonzero(telling & (column != column[source[place]]))
@@ -412,6 +407,14 @@ def _inputs_of_steps(
                 f" {row} and {column[source[place[row]]]} before"
             )
         filled[name] = cells[name].take(source[nearest])
+        varies |= filled[name].values != filled[name].values[starts]
+    changing = np.isin(starts, starts[varies])  # sequences whose inputs change
+    if gaps := int(((source < 0) & changing).sum()):
+        warnings.warn(
+            f"{gaps} steps have no row: they get the inputs of the step before (give them rows"
+            " without a symbol with their inputs)",
+            stacklevel=3,
+        )
     return filled
 
 

@@ -64,6 +64,13 @@ TABLES = {
          "pspwght": [0.5 + i % 21 / 20 for i in range(N)]},
         "'vote ~ region' --weight pspwght", "stratum",
     ),
+    "none of these has a column and no attributes": (
+        {"task": [i // 3 for i in range(N)], "alt": [i % 3 + 1 for i in range(N)],
+         "price": [None if i % 3 == 2 else i * 7 % 11 for i in range(N)],
+         "no_choice": [int(i % 3 == 2) for i in range(N)],
+         "choice": [int(i * 7 // 3 % 3 == i % 3) for i in range(N)]},
+        "'choice ~ price' --occasion task --alternative alt --price price --none 3", "no_choice",
+    ),
     "what newborns weigh is no count": (
         {"Plural": draw(0, [1, 2, 3]), "Premie": draw(1, [0, 1]), "mother": draw(2, ["a", "b"]),
          "BirthWeightOz": [i % 60 + 80 for i in range(N)]},
