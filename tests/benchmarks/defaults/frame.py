@@ -54,7 +54,10 @@ class Design:
 
 
 def coverage(design, num_tables, first=0):
-    """Print coverage and mean z of each kind of number, as a row of a Markdown table each."""
+    """Print coverage and mean z of each kind of number, as a row of a Markdown table each.
+
+    Ctrl-C ends the simulation, and the tables until then are printed.
+    """
     scores, seconds, failed = defaultdict(list), [], 0
     for seed in range(first, first + num_tables):
         tables, truths = design.simulate(np.random.default_rng(seed))
@@ -66,12 +69,14 @@ def coverage(design, num_tables, first=0):
         except RuntimeError as error:
             failed += 1
             print(f"{design.name}, table {seed}: {error}")
+        except KeyboardInterrupt:
+            break
         seconds.append(time.process_time() - began)
     for kind, rows in scores.items():
         z, *held = np.transpose(rows)
         shares = " | ".join(f"{np.mean(each):.2f}" for each in held)
         print(
-            f"| {design.name} | {kind} | {len(rows)} of {num_tables - failed} tables | {shares} |"
+            f"| {design.name} | {kind} | {len(rows)} of {len(seconds) - failed} tables | {shares} |"
             f" {np.mean(z):+.2f} | {np.std(z):.2f} | {np.mean(seconds):.0f} s |",
             flush=True,
         )
