@@ -251,7 +251,7 @@ def test_posterior_means_are_those_of_weighted_draws_from_the_prior():
     )
     model = MixedHMM(2, emission_concentration=1.0, priors=PRIORS)
     posterior = pgmult.sample(
-        model, data, draws=1500, tune=100, chains=1, random_seed=0, progressbar=False
+        model, data, draws=2500, tune=100, chains=1, random_seed=0, progressbar=False
     )
     rng, size = np.random.default_rng(0), 200_000
     scale = data.design.scale[1]

@@ -109,7 +109,7 @@ def test_transitions_that_are_ruled_out(formula, sampler):
     chain = MixedMarkovChain(3, allowed=allowed, priors={term: HalfT(6, 0.8)})
     model = mutant(chain, sampler=lambda self, d: sampler(self, d))
     kinds = STATISTICS | {"fit": chain.log_likelihood}
-    check_geweke(model, data, statistics=kinds, replicates=40, sweeps=2)
+    check_geweke(model, data, statistics=kinds, replicates=60, sweeps=2)
 
 
 class OfAnotherStep(OfOneDistribution):
