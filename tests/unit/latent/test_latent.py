@@ -189,7 +189,7 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
 
 
 def test_rows_in_few_cells_have_the_same_predictors(rng):
-    """Those of curves and groupings, whose design is a product of two sparse arrays."""
+    """Rows of curves and groupings, whose design is a product of two sparse arrays."""
     year, month = rng.integers(0, 6, size=600), rng.integers(0, 5, size=600)
     parts = [np.column_stack([np.ones(600), year]), rng.standard_normal((6, 12))[year]]
     parts += [rng.standard_normal((5, 8))[month], np.eye(30)[6 * month + year]]
@@ -205,7 +205,7 @@ def test_rows_in_few_cells_have_the_same_predictors(rng):
 
 
 def test_wide_potentials_are_as_wide_as_the_posterior():
-    """Of the log odds of an outcome that is absent: less than half as far from their width."""
+    """Widened, the base is less than half as far from the width of log odds of what is absent."""
     family = Several([Fixed(1)], np.ones((1, 1)), 1)
     rows = MultinomialRows(np.array([[0.0, 100.0]]))
     sites = BlockSites(rows, np.zeros((1, 1)))
