@@ -149,7 +149,7 @@ class RawGP(Checked):
         found = minimize(
             lambda theta: -self._with(theta)._evidence(inputs, sticks), start, method="L-BFGS-B",
             bounds=[(x - np.log(_FACTOR), x + np.log(_FACTOR)) for x in start],
-            options={"maxiter": as_repeats(max_iterations, "max_iterations")},
+            options={"maxiter": as_repeats(max_iterations, "max_iterations"), "ftol": 1e-12},
         )  # fmt: skip
         return self._with(found.x)
 

@@ -176,7 +176,7 @@ MUTANTS = {
         processes_are_matern,
     ),
     "maps of another scale": (
-        laws.csgraph, "connected_components", lambda graph, directed: (1, np.zeros(5, dtype=int)),
+        np.linalg, "eigvalsh", lambda matrix: 2.0 * np.linalg.eigh(matrix)[0],
         areas_lean_on_their_neighbours,
     ),
 }  # fmt: skip
