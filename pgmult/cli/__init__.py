@@ -1,4 +1,4 @@
-"""The command line: ``pgmult``, or ``python -m pgmult.cli``."""
+"""The command line: ``pgmult``, or ``python -m pgmult``."""
 
 from pgmult.cli.commands import main
 

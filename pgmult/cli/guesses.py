@@ -128,7 +128,7 @@ class Guesses:
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
         years = [c for c in times if c.is_called("year")]
-        self.time = next(iter([c for c in times if c.kind == "dates"] or years or times), None)
+        self.time = next(iter([c for c in times if c.is_dates] or years or times), None)
         counts = [c for c in self.columns if c.is_count and c is not self.time]
         several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
@@ -153,8 +153,9 @@ class Guesses:
         self.counted = self._counts_side_by_side()
         if self.counted is None:
             names = [re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns]
-            stem = re.sub(r"[\W_]", "", path.stem.lower())
-            self.subject = list(compress(self.columns, map(stem.__eq__, names)))
+            stem = re.split(r"[\W_]+", path.stem.lower())
+            stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
+            self.subject = [c for c, name in zip(self.columns, names, strict=True) if name in stems]
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
@@ -238,6 +239,8 @@ class Guesses:
             numbers = numbers and not _is_at_most(c, self.counted[1][-1])
         used = c in (self.time, self.count, self.people, *self.places, *self.coordinates)
         used = used or c.cycle is not None
+        if self.time is not None and 2 * len(self.time.counts) <= self.num_rows:
+            used = used or (c.is_yes_or_no and c.follows_from(self.time))  # a dummy of a year
         used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
 
@@ -376,7 +379,7 @@ class Guesses:
             pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
             end = total.name[-_ALIKE:].lower()
             pairs.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
-            if pairs:
+            if pairs and not self._is_sum_of_two(total, pairs[0]):
                 taken = pairs[0]
                 return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
         if (shares := self._shares()) and self.count:
@@ -385,6 +388,11 @@ class Guesses:
         if among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
             return None
         return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
+
+    def _is_sum_of_two(self, total: ColumnGuess, without: ColumnGuess) -> bool:
+        """Whether a total adds up two other columns, as scores of a test do."""
+        others = [c for c in self.columns if c.is_number and c not in (total, without)]
+        return any(_is_sum(total, pair) for pair in combinations(others[: 2 * MOST_TERMS], 2))
 
     def _samples_side_by_side(self) -> list[ColumnGuess]:
         """Columns of counts that are samples, where rows are categories such as species."""
@@ -528,7 +536,7 @@ class Guesses:
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
                 fixed[name] = c
-            elif repeats and (c.is_category or c in self.identifiers):
+            elif repeats and (c.is_category or c.kind == "periods" or c in self.identifiers):
                 groups[f"(1 | {name})"] = c
             elif c.cycle:
                 first, last = c.cycle
@@ -677,7 +685,10 @@ class Guesses:
         most = {max(c.counts) for c in words}
         fewest = _BATTERY if documents else MOST_OUTCOMES
         asked = not documents and any(c.is_outcome == 2 for c in self.columns if c not in words)
-        if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked:
+        marks = sum(max(c.counts) <= 1 for c in words)  # a few of them, in a table of words
+        everywhere = sum(min(c.counts) > 0 for c in words)
+        mixed = 4 * min(marks, everywhere) > len(words)  # rows of patients, say
+        if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked or mixed:
             return None
         what = [
             ("--wide", [_range_of(words)]),
@@ -737,7 +748,7 @@ class Guesses:
             next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
             for word in ("year", "month", "day", "hour", "minute")
         ]
-        if None not in parts[:3] and not any(c.kind == "dates" for c in self.columns):
+        if None not in parts[:3] and not any(c.is_dates for c in self.columns):
             sentences.append(
                 f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
                 " columns: join them to one, such as 1999-12-31 or 1999-12-31T18:00, and"
@@ -764,7 +775,7 @@ class Guesses:
         if time.counts.total() < _FEWEST_STEPS:
             return None
         beside = len(time.counts) < 0.95 * time.counts.total()
-        if beside or (time.kind == "dates" and not _is_regular(time)):  # several sequences
+        if beside or (time.is_dates and not _is_regular(time)):  # several sequences
             parts = self._groups_of_steps(time, self._likeliest(symbols))
             if not parts:
                 return None
@@ -817,7 +828,11 @@ class Guesses:
         symbols = [c for c in self.columns if c.is_category and len(c.counts) <= _MOST_SYMBOLS]
         whose = [c for c in self.every_column if c in self.identifiers or c.is_called("person")]
         named = (
-            [c for c in self.columns if c.is_called(role) and c.kind in ("dates", "whole numbers")]
+            [
+                c
+                for c in self.columns
+                if c.is_called(role) and (c.is_dates or c.kind == "whole numbers")
+            ]
             for role in ("begin", "end")
         )
         symbols = [c for c in symbols if 2 * len(c.counts) <= self.num_rows]
@@ -977,7 +992,8 @@ class Guesses:
         named = sorted(self.columns, key=lambda c: not c.is_called("taken"))
         named = [c for c in named if not c.is_called("case")]  # and controls that match
         names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
-        named = [c for c in named if not any(c.follows_from(x) for x in names if x is not c)]
+        says = [*names, *(c for c in self.columns if c.is_time)]  # a dummy of a year is no choice
+        named = [c for c in named if not any(c.follows_from(x) for x in says if x is not c)]
         two = [c for c in named if len(c.counts) == 2 and not c.missing]
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
@@ -1006,7 +1022,8 @@ class Guesses:
             few = ones >= 2 * _FEWEST_OCCASIONS and self.num_rows / ones <= MOST_OUTCOMES
             if few and self.num_rows % ones == 0 and self.num_rows / ones > 1:
                 each = c.numbers.reshape(ones, -1).sum(axis=1)
-                taken += [c] if (each == 1).all() and not c.is_called("case") else []
+                is_case = c.is_called("case") or (self.time and c.follows_from(self.time))
+                taken += [c] if (each == 1).all() and not is_case else []
         return taken
 
     def _of_occasions(
@@ -1227,7 +1244,7 @@ def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
     """The step in which spells are read, as ``--every`` has it; empty for a number."""
     import numpy as np
 
-    if begin.kind != "dates":
+    if not begin.is_dates:
         common = math.gcd(*(int(x) for c in (begin, end) for x in c.counts))
         return str(common) if common > 1 else ""
     days = {str(date)[5:10] for date in begin.counts}
@@ -1421,7 +1438,7 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     independent, basis = set(), np.full((len(complete), 1), 1.0 / max(1, len(complete)) ** 0.5)
     for i, (term, c) in enumerate(terms.items()):
         cells = [row[i] for row in complete]
-        if c.kind == "dates":
+        if c.is_dates:
             independent.add(term)
             continue
         if c.is_number:
@@ -1525,7 +1542,7 @@ def _are_events(time: ColumnGuess, whose: ColumnGuess) -> bool:
     """Whether rows follow each other in time, at times of a day that are not evenly apart."""
     import numpy as np
 
-    if time.kind != "dates" or all(len(str(x)) <= _DATE for x in time.counts):
+    if not time.is_dates or all(len(str(x)) <= _DATE for x in time.counts):
         return False
     times = np.array([x or "NaT" for x in time.cells], dtype="datetime64[s]").astype(np.int64)
     apart = np.diff(times)[np.diff(whose.codes) == 0]
@@ -1548,7 +1565,7 @@ def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
     ]
     times = exact_array([when for when, _ in steps])
     _, sequence = np.unique([of for _, of in steps], return_inverse=True)
-    if time.kind == "dates":
+    if time.is_dates:
         return usual_step(times.astype("datetime64[s]"), sequence) or None
     if (dates := dates_of(times)) is not None:
         return usual_step(dates, sequence) or None

@@ -109,12 +109,17 @@ class ColumnGuess:
         """Whether all cells are numbers."""
         return self.kind in ("whole numbers", "numbers")
 
+    @property
+    def is_dates(self) -> bool:
+        """Whether cells are dates, or the first days of quarters, months or school years."""
+        return self.kind in ("dates", "periods")
+
     @cached_property
     def is_time(self) -> bool:
         """Whether cells are dates, years, or numbers whose name says when."""
         years = self.kind == "whole numbers" and all(1500 <= x <= 2200 for x in self.counts)
         numbers = self.is_number and len(self.counts) > 1
-        return self.kind == "dates" or (numbers and (years or self.is_called("time")))
+        return self.is_dates or (numbers and (years or self.is_called("time")))
 
     @property
     def cycle(self) -> tuple[int, int] | None:
@@ -334,7 +339,7 @@ class ColumnGuess:
         different, number = len(self.counts), f"{len(self.counts):,}"
         if not different:
             return ""
-        if self.is_number or self.kind == "dates":
+        if self.is_number or self.is_dates:
             low, high = shortened(min(self.counts)), shortened(max(self.counts))
             also = f", {number} different" if self.is_number else ""
             return f"always {low}" if different == 1 else f"{low} to {high}{also}"
@@ -356,6 +361,9 @@ def shortened(value: Any) -> str:
 
 def columns_of(table: Any) -> list[ColumnGuess]:
     """The columns of a table, with what each holds."""
+    import numpy as np
+
+    from pgmult.core.dates import dates_of
     from pgmult.core.labels import is_missing
     from pgmult.core.tables import date_text, missing_in
 
@@ -371,7 +379,13 @@ def columns_of(table: Any) -> list[ColumnGuess]:
         if gaps := {None} & counts.keys() if is_number else {x for x in counts if is_missing(x)}:
             cells = cells if gaps == {None} else [None if x in gaps else x for x in cells]
             counts = Counter({x: times for x, times in counts.items() if x not in gaps})
-        guess = ColumnGuess(name, kind_of(counts, dates), cells, table.cells[name].title)
+        kind = kind_of(counts, dates)
+        labels = counts and kind != "texts" and all(isinstance(x, str) for x in counts)
+        if labels and (starts := dates_of(np.array([*counts]))) is not None:  # such as 2020 Q1
+            first = dict(zip(counts, map(date_text, starts), strict=True))
+            kind, cells = "periods", [first.get(x) for x in cells]
+            counts = Counter({first[x]: often for x, often in counts.items()})
+        guess = ColumnGuess(name, kind, cells, table.cells[name].title)
         vars(guess)["counts"] = counts
         columns.append(guess)
     return columns

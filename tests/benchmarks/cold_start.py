@@ -262,7 +262,7 @@ def time_command(words: list[str]) -> None:
             out, first = Path(folder) / cache, None
             wall = perf_counter()
             process = subprocess.Popen(
-                [sys.executable, "-m", "pgmult.cli", *words, "--quiet", "--out", str(out)],
+                [sys.executable, "-m", "pgmult", *words, "--quiet", "--out", str(out)],
                 env=environment, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             ended, status = 0, 0

@@ -123,7 +123,7 @@ def fit(options, folder):
     given = [str(x) for name, value in numbers.items() for x in (f"--{name}", value)]
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
         run = ["fit", str(folder), *given, "--quiet", "--no-compare", "--out", f"{out}/run"]
-        command = [sys.executable, "-m", "pgmult.cli", "topics", *run]
+        command = [sys.executable, "-m", "pgmult", "topics", *run]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         pages = {file.name: file.stat().st_size for file in Path(out).rglob("*.html")}

@@ -367,7 +367,7 @@ class TestShow:
     def test_a_reader_that_leaves(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
         fit(capsys, corpus, out, *SMALL)
-        command = [sys.executable, "-m", "pgmult.cli", "topics", "show", str(out)]
+        command = [sys.executable, "-m", "pgmult", "topics", "show", str(out)]
         reading, writing = os.pipe()
         os.close(reading)
         try:
@@ -456,7 +456,7 @@ class TestHousekeeping:
 
     @pytest.mark.slow
     def test_doctor_says_where_nothing_is_cached(self):
-        command = [sys.executable, "-m", "pgmult.cli", "doctor"]
+        command = [sys.executable, "-m", "pgmult", "doctor"]
         environment = {**os.environ, "PGMULT_CACHE": "0"}
         shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert "off (PGMULT_CACHE=0)" in shown.stdout

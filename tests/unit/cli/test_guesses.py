@@ -654,3 +654,43 @@ def test_a_conjoint_is_a_choice_by_its_labels(tmp_path):
     (command,) = commands(tmp_path, table)["Choice"]
     assert "'chosen ~ colour + (colour | respondent)'" in command
     assert "--occasion task" in command
+
+
+def test_a_dummy_of_a_year_is_neither_a_choice_nor_an_outcome(tmp_path):
+    states, years = [i // 2 for i in range(N)], [1987 + 3 * (i % 2) for i in range(N)]
+    table = {
+        "state": [f"s{i}" for i in states], "year": years, "d90": [i % 2 for i in range(N)],
+        "births": draw(0, [2.5, 3.5, 4.25, 6.5, 7.125]), "income": draw(1, [1.5, 2.25, 3.5, 9.0]),
+    }  # fmt: skip
+    assert commands(tmp_path, table) == {}
+
+
+def test_scores_that_add_up_are_no_trials(tmp_path):
+    first, second = ([400 + 7 * x for x in draw(s, [*range(20)])] for s in (0, 1))
+    table = {
+        "takers": draw(2, [*range(4, 80)]), "verbal": first, "math": second,
+        "total": [a + b for a, b in zip(first, second, strict=True)],
+    }  # fmt: skip
+    assert commands(tmp_path, table) == {}
+
+
+def test_columns_of_many_kinds_are_no_words(tmp_path):
+    marks = {f"d{i}": draw(i, [0, 1]) for i in range(14)}
+    amounts = {f"t{i}": draw(20 + i, [*range(1, 900)]) for i in range(12)}
+    assert "Topics" not in commands(tmp_path, marks | amounts)
+
+
+def test_quarters_are_times_of_a_field(tmp_path):
+    table = {
+        "quarter": [f"{1990 + i // 8} Q{i // 2 % 4 + 1}" for i in range(N)],
+        "origin": ["NZ", "UK"] * (N // 2), "n": draw(0, [*range(90, 400)]),
+    }  # fmt: skip
+    (command,) = commands(tmp_path, table)["Fields"]
+    assert "--inputs quarter --category origin --count n" in command
+
+
+def test_a_file_may_be_called_after_its_outcome(tmp_path):
+    table = {"stroke": draw(0, ["no", "yes"]), "age": draw(1, [*range(30)])}
+    table |= {"smoker": draw(2, ["no", "yes"]), "hypertension": draw(3, [0, 1])}
+    jobs = Guesses(tmp_path / "first_stroke.csv", columns_of(pgmult.read(table)), []).jobs()
+    assert "'stroke ~ " in jobs[0].commands[0]

@@ -340,7 +340,7 @@ def test_a_meta_that_is_none(run, text, is_sealed):
 
 @pytest.mark.parametrize(
     "name",
-    ["pgmult.cli.__main__:x", "os:system", "pgmult.topics.models.lda:x", "pgmult.:x", "pgmult.x:x"],
+    ["pgmult.__main__:x", "os:system", "pgmult.topics.models.lda:x", "pgmult.:x", "pgmult.x:x"],
 )
 def test_a_model_that_nobody_wrote(run, name):
     rewrite_meta(run, lambda meta: meta.update(model={"$class": name, "fields": {}}))

@@ -1,4 +1,4 @@
-"""``python -m pgmult.cli``."""
+"""``python -m pgmult``."""
 
 import sys
 
