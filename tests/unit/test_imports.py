@@ -24,6 +24,7 @@ FLOORS = [
     {"topics", "sequences", "fields", "regression", "choice"},  # families of data
     {"testing", "datasets"},
     {"cli"},
+    {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 OPTIONAL = {"arviz", "arviz_base", "dask", "distributed", "formulaic", "matplotlib", "pandas"}
