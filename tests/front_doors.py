@@ -295,7 +295,6 @@ OBJECTS = {
         (topics.scores.Candidate(2, -1.0, 0.0, 0.0, 0.1, 5.0, 1.0),), np.zeros((2, 1))
     ),
     "topics.DocumentCompletion": completion,
-    "topics.TopicReport": report,
     "topics.TopicTransformer": transformer,
     "fields.FieldPredictions": lambda: fields.predict(field_draws(), data=field(), inputs="new"),
     "datasets.DataTable": small_table,
@@ -502,7 +501,7 @@ ARGUMENTS = {
     "topics.npmi": lambda: dict(words=[["a", "b"], ["b", "c"]], reference=corpus()),
     "topics.exclusivity": lambda: dict(topics=PI, num_words=2),
     "topics.frex": lambda: dict(topics=PI),
-    "topics.report": lambda: dict(run=topic_draws(), title="t", num_words=2, random_seed=1),
+    "topics.report": lambda: dict(run=topic_draws(), title="t", topic=1, num_words=2),
     "topics.TopicTransformer": lambda: dict(n_components=2),
     "topics.TopicTransformer.fit": lambda: dict(X=COUNTS),
     "topics.Design.rows": lambda: dict(covariates={"x": [0.0, 1.0]}),
@@ -528,7 +527,6 @@ ARGUMENTS = {
         draws=[(np.full((8, 2), 0.5), np.full((2, 6), 1 / 6))], held_out=corpus()
     ),
     "topics.strongest_pairs": lambda: dict(correlations=correlations()),
-    "topics.TopicReport.topic": lambda: dict(topic=1),
     "topics.TopicTransformer.transform": lambda: dict(X=COUNTS),
     "topics.TopicTransformer.score": lambda: dict(X=COUNTS),
     # sequences

@@ -177,7 +177,7 @@ def _topics(options: Options, say: Say) -> Made:
             "starts": "shared",
             "keep": {name: _APART if name in large else 1 for name in kept},
         },
-        {"reference": training, "num_documents": 2, "random_seed": options.seed}, report,
+        {"num_documents": 2}, report,
         has_previews=True,
     )  # fmt: skip
 

@@ -46,6 +46,7 @@ _LARGE = ("topics", "group_topics", "theta")
 _FEWEST_DRAWS, _MOST_DRAWS = 500, 4000  # a chain, unless settled before
 _WORK = 3.5e8  # tokens, documents and words of all topics that its sweeps go over, about
 _MOST_BYTES = 72_000_000  # of these, by default; states of chains come on top
+_QUOTED = 200  # draws of documents' shares, at least, that are enough to quote documents
 
 
 # --------------------------------------------------------------------------- options of fit
@@ -55,8 +56,7 @@ _FIT = """
 CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or the folder that pack
     wrote
 --topics K>=2  Number of topics (default: 50)
---keep-theta  Store shares of topics in documents (default: if these are fewer than words, and with
-    covariates)
+--keep-theta  Store shares of topics in documents (default: if these are few, and with covariates)
 --keep N>=1  Number of draws to store of the topics and of --keep-theta, over all chains (default:
     as many as take 72 MB); all draws are stored of other variables
 --starts independent|shared  Give each chain its own start, to see which topics recur, or all chains
@@ -147,9 +147,10 @@ def _job(options: argparse.Namespace) -> Job:
     if options.until == SETTLED and options.draws == _MOST_DRAWS:
         options.draws = _most_draws(corpus, options.topics)
     keep_theta = options.keep_theta
-    if keep_theta is None:  # less than the topics take, or needed for quotes and checks
-        few = corpus.num_documents <= corpus.num_words or options.prevalence or options.content
-        keep_theta = few and options.cluster is None
+    if keep_theta is None:  # no more than the topics take, or needed for checks
+        size = 4 * corpus.num_documents * model.num_topics
+        few = size <= max(4 * corpus.num_words * model.num_topics, _MOST_BYTES // _QUOTED)
+        keep_theta = (few or bool(has_covariates)) and options.cluster is None
         if not keep_theta and not options.json:
             print(_unkept(corpus, model.num_topics, options))
     name = Path(options.corpus).name
@@ -306,20 +307,15 @@ _SHOW = """
 def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     asked: dict[str, Any] = {}
     if options is not None:
-        num_topics = len(run.posterior.coords["topic"])
-        if options.topic is not None and options.topic > num_topics:
-            raise ValueError(f"--topic must be from 1 to {num_topics}, got {options.topic}")
         if options.documents:
             run.must_answer("documents")
         asked = {
             "by": options.by, "num_words": options.words, "num_documents": options.documents or 0,
-            "covariates": options.topic is None, "topic": options.topic,
+            "topic": options.topic,
         }  # fmt: skip
-    topic = asked.pop("topic", None)
     facts = {} if run.data is None else {"corpus": str(run.data)}
     weight = run.notes.get("recipe", {}).get("weight")
-    made = run.report(facts=facts | run.facts, reference=run.data, weight=weight, **asked)
-    return made if topic is None else made.topic(topic)
+    return run.report(facts=facts | run.facts, weight=weight, **asked)
 
 
 _TOPIC = "--topic K>=1...  Show these topics only"

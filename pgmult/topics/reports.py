@@ -5,33 +5,36 @@ number that every function and command uses; in arrays of draws topic 1 is at pl
 three words that distinguish it from the others, and compared with its counterparts in the other
 chains. The largest topic comes first.
 
-Of each column that prevalence depends on the first view is shown: labels are compared with the
-first of them, numbers make curves, by the groups of the first column of few labels. All else is a
-call of `pgmult.topics.effects` away.
+Of each column that prevalence depends on the first view is shown: shares at its labels and their
+differences to the first one, by another column where the formula multiplies both; numbers make
+curves, by the groups of the column that they are multiplied with, or of the first column of few
+labels. All else is a call of `pgmult.topics.effects` away.
 """
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
-from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_path
+from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import are_numbers, places_of
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
+from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading, Markup, joined, tag
 from pgmult.core.reports import Report, Section, run_in_words
 from pgmult.core.tabled import Column, Table, number, wrapped_pieces
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.language import names_in, parse
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.data.corpus import Corpus, StructuredCorpus
+from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.draws import FEW_DRAWS, MERGED, as_draws, independent_draws, quantile
 from pgmult.topics.plots import trace
 from pgmult.topics.scores.rivals import compare_with_rivals
@@ -47,6 +50,7 @@ from pgmult.topics.summaries.documents import (
     Quote,
     Quotes,
     averages,
+    corpus_of,
     in_bins,
     quotes,
     source_of,
@@ -63,7 +67,7 @@ from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
 from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
 
-__all__ = ["TopicReport", "report"]
+__all__ = ["report"]
 
 _JUDGED = 10  # most probable words of a topic, in its coherence and exclusivity
 _NAMED = 3  # topics in the first sentence
@@ -72,6 +76,7 @@ _DRIFT_R_HAT = 1.2  # of a chain's halves, which differ above it
 _STILL = 0.01  # nats a word that log likelihoods move, below which topics stay what they are
 _FEW_LABELS = 5  # of a column whose labels are compared
 _FEW_GROUPS = 3  # of curves in one panel
+_MUCH, _LONG = 0.1, 10.0  # share of all words, and times the average, above which a text is long
 _MOST_CELLS = 2e7  # documents times words, for checks that a report does unasked
 _CHECKED_DRAWS, _DRAWS = 20, 400  # of checks, and of effects: enough for a first view
 _SHARE_DRAWS = 4000  # of shares of topics, over all chains
@@ -92,25 +97,6 @@ blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--
 """)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicReport(Report):
-    """The report on a run of topics; print it for a text.
-
-    Attributes
-    ----------
-    title, verdict, sections, facts, style
-        As in `pgmult.core.reports.Report`.
-    topics : mapping from a topic's number to the report on it alone
-        The largest first.
-    """
-
-    topics: Mapping[int, Report]
-
-    def topic(self, topic: int) -> Report:
-        """The report on one topic, by its number."""
-        return self.topics[as_positive_int(topic, "topic", maximum=len(self.topics))]
-
-
 @one_blas_thread()  # products here are small: threads of a BLAS wait for each other, busily
 def report(
     run: Posterior,
@@ -119,14 +105,12 @@ def report(
     title: str = "Topics",
     facts: Mapping[str, str] | None = None,
     comparison: Comparison | bool = False,
-    reference: Corpus | None = None,
+    topic: int | None = None,
     by: str = "probability",
     num_words: int = 8,
     num_documents: int = 3,
-    covariates: bool = True,
     weight: str | None = None,
-    random_seed: int = 0,
-) -> TopicReport:
+) -> Report:
     """Summarise a run: topics, their stability, effects of covariates, and the run itself.
 
     Parameters
@@ -142,73 +126,61 @@ def report(
     comparison : Comparison or bool
         How well the model predicts words beside LDA and word frequencies: the result of `compare`,
         or True to compute it by short runs.
-    reference : Corpus, optional
-        For the coherence of topics.
+    topic : int, optional
+        Number of one topic: its words, documents and correlations alone.
     by : {"probability", "frex"}
         What words are ranked by.
     num_words, num_documents : int
         Top words and representative documents of a topic.
-    covariates : bool
-        Whether to say what covariates do, where the model has any: it takes the longest.
     weight : str, optional
         Column that says how much each document counts in averages: see `effects`.
-    random_seed : int
-        Of the simulated documents behind the correlations.
 
     Raises
     ------
     ValueError
-        If correlations or documents need the posterior's model, and it does not know it.
+        If there is no such topic, or correlations or documents need the posterior's model, and it
+        does not know it.
     """
     as_kind(title, "title", str)
     page = None if page is None else as_path(page, "page")
-    as_draws(run, "topics", "topic_shares")
-    if facts is None:
-        size = run["topics"].shape[2]
-        facts = {"topics": str(size), "run": run_in_words(run)}
+    size = as_draws(run, "topics", "topic_shares")["topics"].shape[2]
+    topic = None if topic is None else as_positive_int(topic, "topic", maximum=size)
+    facts = {"topics": str(size), "run": run_in_words(run)} if facts is None else facts
     if "log_likelihood" not in run.sample_stats:
         raise ValueError("run must hold the log likelihood in its sample_stats")
     as_choice(by, "by", SCORES)
     count = as_positive_int(num_documents, "num_documents", minimum=0)
-    covariates = as_flag(covariates, "covariates")
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
-    if comparison is True:
-        comparison = compare_with_rivals(run, random_seed=random_seed)
-    topics = _TopicTable.of(run, reference, by, num_words, count, random_seed)
-    verdict, sections = [topics.largest], [topics.section()]
+    if comparison is True and topic is None:
+        comparison = compare_with_rivals(run)
+    topics = _TopicTable.of(run, by, num_words, count)
+    if topic is not None:
+        return topics.of_topic(topic).save(page)
+    sections, worth = [topics.section()], {"shares of topics": topics.worth}
     if "keyword_shares" in run:
         named = keywords(run)
         table = with_draws_column(named.table(), independent_draws(named.draws, run.num_chains))
         sections.append(Section("Topics with keywords", table=table))
-    if comparison is False:
-        verdict.append(
-            "The model was not compared with LDA and word frequencies:"
-            " .report(comparison=True) does."
-        )
-    else:
-        verdict += comparison.sentences
+    compared = [
+        "The model was not compared with LDA and word frequencies: .report(comparison=True) does."
+    ]
+    if isinstance(comparison, Comparison):
+        compared = comparison.sentences
         sections.append(comparison.section())
-    covariate_sentences, worth = list[str](), {"shares of topics": topics.worth}
-    if covariates:
-        covariate_sentences, covariate_sections, more = _of_covariates(
-            run, topics, weight, random_seed
-        )
-        sections += covariate_sections
-        worth |= more
-    verdict[1:1] = covariate_sentences
-    sections.append(topics.stability_section())
+    about, more = _of_covariates(run, topics, weight, worth)
+    sections += [*more, topics.stability_section()]
+    together = list[str]()
     if topics.correlations is not None:
         together, section = _correlations(topics)
-        verdict[1:1] = together
         sections.append(section)
-    verdict += [*topics.words_of_most, topics.agreement, *_mixing(run, worth)]
     if topics.documents is not None:
         sections.append(_documents(topics.documents))
     sections.append(_diagnostics(run))
-    about = {k: topics.of_topic(place) for place, k in enumerate(topics.numbers.tolist())}
-    made = TopicReport(title, verdict, sections, dict(facts), _STYLE, topics=about)
-    made.save(page)
-    return made
+    verdict = [
+        topics.largest, *_long_document(run), *together, *about, *compared, *topics.words_of_most,
+        topics.agreement, *_mixing(run, worth),
+    ]  # fmt: skip
+    return Report(title, verdict, sections, dict(facts), _STYLE).save(page)
 
 
 # --------------------------------------------------------------------------- topics
@@ -218,14 +190,11 @@ def report(
 class _TopicTable:
     """Summaries of all topics, the largest first, which their numbers name."""
 
-    chain: int
-    num_chains: int
     numbers: IntArray
     names: list[str]
     by: str
-    words: list[list[TopWord]]
+    words: Mapping[str, list[list[TopWord]]]
     common: list[str]
-    frex: list[list[TopWord]]
     shares: FloatArray
     worth: FloatArray
     stability: TopicStability
@@ -235,42 +204,41 @@ class _TopicTable:
     correlations: TopicCorrelations | None
 
     @classmethod
-    def of(
-        cls,
-        run: Posterior,
-        reference: Corpus | None,
-        by: str,
-        num_words: int,
-        num_documents: int,
-        random_seed: int,
-    ) -> "_TopicTable":
+    def of(cls, run: Posterior, by: str, num_words: int, num_documents: int) -> "_TopicTable":
         stability = topic_stability(run)
-        chain, correlations, documents = stability.matches.reference, None, None
+        chain, correlations, documents = stability.matches.reference + 1, None, None
         chains = aligned_chains(run, None, "topic_shares")
         draws = np.stack(list(placed_draws(run, "topic_shares", chains, _SHARE_DRAWS)))
         shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
         order = np.argsort(-shares[0], kind="stable")
         numbers = order + 1
-        scores = {name: word_scores(run, name, chain=chain + 1) for name in SCORES}
+        scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
-        words = {name: [topics[k] for k in order] for name, topics in best.items()}
         if num_documents and ("theta" in run or "psi" in run):
-            documents = quotes(run, numbers.tolist(), num_documents, chain=chain + 1)
+            documents = quotes(run, numbers.tolist(), num_documents, chain=chain)
         if "mu" in run and "Sigma" in run:
-            unsorted = topic_correlations(run, random_seed=random_seed)
-            correlations = unsorted.take(numbers).excess()
-        probable, names = scores["probability"], topic_names(run, chain + 1)
+            correlations = topic_correlations(run).take(numbers).excess()
+        probable, names = scores["probability"], topic_names(run, chain)
         most_probable = probable.top(_JUDGED)
-        judged = [most_probable[k] for k in order]
+        corpus = corpus_of(run)
         return cls(
-            int(run.coords["chain"][chain]) + 1, run.num_chains, numbers,
-            [names[k] for k in order], by, words[by],
+            numbers, [names[k] for k in order], by,
+            {name: [topics[k] for k in order] for name, topics in best.items()},
             probable.used_alike(shares[0], {word.word for of in most_probable for word in of}),
-            words["frex"], shares[:, order],
-            independent_draws(draws, run.num_chains)[order], stability.take(numbers),
-            None if reference is None else npmi(judged, reference),
+            shares[:, order], independent_draws(draws, run.num_chains)[order],
+            stability.take(numbers),
+            None if corpus is None else npmi([most_probable[k] for k in order], corpus),
             exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
         )  # fmt: skip
+
+    @property
+    def chain(self) -> int:
+        """The number of the chain whose words are shown."""
+        return self.stability.matches.reference + 1
+
+    @property
+    def num_chains(self) -> int:
+        return len(self.stability.matches.order)
 
     @property
     def is_reliable(self) -> BoolArray:
@@ -280,7 +248,7 @@ class _TopicTable:
     @property
     def largest(self) -> str:
         """The largest topics of reliable shares, in a sentence."""
-        reliable = np.flatnonzero(self.is_reliable)[:_NAMED]
+        reliable = np.flatnonzero(self.is_reliable)[:_NAMED].tolist()
         few = [
             f'"{self.names[k]}" ({100.0 * self.shares[0, k]:.0f} % of all words)' for k in reliable
         ]
@@ -291,7 +259,7 @@ class _TopicTable:
         elif len(few) == len(self.names):
             text = f"All topics, the largest first: {', '.join(few)}."
         else:
-            among += " whose shares are reliable" * (int(reliable[-1]) >= _NAMED)
+            among += " whose shares are reliable" * (reliable != list(range(len(few))))
             text = f"The largest of {among}: {', '.join(few)}."
         return Leading(text, "topics-told")
 
@@ -341,6 +309,10 @@ class _TopicTable:
                 Column("chains", self.stability.chains, "chains"),
                 Column("apart", self.stability.mean_distance),
             ]
+            legend[0] += (
+                ", over the chains that found it; words and numbers are those of chain"
+                f" {self.chain}, the best of {self.num_chains}"
+            )
             legend.append("chains: number of chains that found it")
         again = self.stability.found_again
         if not np.isnan(again).any():
@@ -361,18 +333,17 @@ class _TopicTable:
             " frequent in a topic and exclusive to it"
         )
         narrow = Table("", columns, (~self.is_reliable).tolist())
-        words = [Column("words", list(map(_joined_words, self.words)), f"words by {self.by}")]
-        if self.by != "frex":
-            words.append(Column("frex", list(map(_joined_words, self.frex)), "words by FREX"))
-        columns = [*columns[:3], *words, *columns[3:]]  # on a narrow screen the others scroll
-        if self.num_chains > 1:
-            legend[0] += (
-                ", over the chains that found it; words and numbers are those of chain"
-                f" {self.chain}, the best of {self.num_chains}"
+        words = [
+            Column(name, [" ".join(word.word for word in of) for of in self.words[which]], head)
+            for name, which, head in (
+                ("words", self.by, f"words by {self.by}"), ("frex", "frex", "words by FREX")
             )
+            if name == "words" or self.by != "frex"
+        ]  # fmt: skip
+        wide = [*columns[:3], *words, *columns[3:]]  # on a narrow screen the others scroll
         return Section(
-            "Topics, the largest first",
-            f"{'; '.join(legend)}.", table=replace(narrow, parts=columns), key="topics-told",
+            "Topics, the largest first", f"{'; '.join(legend)}.",
+            table=replace(narrow, parts=wide), key="topics-told",
             lines=lambda width: self._text(narrow, width),
         )  # fmt: skip
 
@@ -382,7 +353,7 @@ class _TopicTable:
         padded = [[cell.rjust(max(map(len, column))) for cell in column] for column in cells]
         starts = ["  ".join(row) + " " for row in zip(*padded, strict=True)]
         lines = ["", f"{starts[0]} words by {self.by}"]
-        for start, topic in zip(starts[1:], self.words, strict=True):
+        for start, topic in zip(starts[1:], self.words[self.by], strict=True):
             lines += wrapped_pieces(start, [word.word for word in topic], width)
         return "\n".join(lines)
 
@@ -392,8 +363,9 @@ class _TopicTable:
         note = drawn[0].caption if drawn else ""
         return Section("How stable the topics are", note, figures=drawn, shown=0, key="stability")
 
-    def of_topic(self, k: int) -> Report:
+    def of_topic(self, topic: int) -> Report:
         """The report on one topic."""
+        k = self.numbers.tolist().index(topic)
         facts = [f"{100 * self.shares[0, k]:.1f} % of all words"]
         if self.num_chains > 1:
             facts.append(f"{self.stability.chains[k]} of {self.num_chains} chains")
@@ -403,7 +375,7 @@ class _TopicTable:
         if self.coherence is not None:
             facts.append(f"NPMI {self.coherence[k]:.2f}")
         facts.append(f"exclusivity {self.exclusivity[k]:.2f} of {_JUDGED}")
-        words = [(f"{word.mean:.3f} ± {word.sd:.3f}", word.word) for word in self.words[k]]
+        words = [(f"{word.mean:.3f} ± {word.sd:.3f}", word.word) for word in self.words[self.by][k]]
         above = f"Top words, {self.by} ± posterior sd within chain {self.chain}"
         sections = [Section(above, rows=words)]
         if self.documents is not None:
@@ -420,8 +392,20 @@ class _TopicTable:
         return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
 
 
-def _joined_words(words: Iterable[Any]) -> str:
-    return " ".join(word.word for word in words)
+def _long_document(run: Posterior) -> list[str]:
+    """Say which document has most of the words that shares are of, if one stands out so."""
+    corpus = corpus_of(run)
+    if corpus is None or not corpus.num_tokens:
+        return []
+    totals = corpus.totals
+    longest, share = int(totals.argmax()), float(totals.max() / totals.sum())
+    if share <= max(_MUCH, _LONG / corpus.num_documents):
+        return []
+    name = longest + 1 if corpus.names is None else f'"{corpus.names[longest]}"'
+    return [
+        f"Document {name} has {100 * share:.0f} % of all words, so that shares of all words are"
+        " largely its own: leave it out, or cut it into pieces as long as other documents."
+    ]
 
 
 def _share_text(quote: Quote) -> str:
@@ -432,30 +416,31 @@ def _share_text(quote: Quote) -> str:
 
 def _documents(shown: Quotes) -> Section:
     """Documents where topics are largest: texts to unfold, or names."""
-    rows = [
-        (name, "  ".join(map(_share_text, of)))
-        for name, of in zip(shown.names, shown.quotes, strict=True)
-    ]
-    drawn = []
-    if not shown.note:
-        drawn = [
-            _details(
-                name,
-                [
-                    tag("figure", tag("blockquote", quote.text or ""),
-                        tag("figcaption", _share_text(quote)))
-                    for quote in of
-                ],
-            )
-            for name, of in zip(shown.names, shown.quotes, strict=True)
-        ]  # fmt: skip
+    texts = [list(map(_share_text, of)) for of in shown.quotes]
+    by_topic = list(zip(shown.names, texts, strict=True))
+    widest = max(map(len, shown.names))
+    drawn = [
+        _details(
+            name,
+            [
+                tag("figure", tag("blockquote", quote.text or ""), tag("figcaption", text))
+                for quote, text in zip(of, shares, strict=True)
+            ],
+        )
+        for (name, shares), of in zip(by_topic, shown.quotes, strict=True) if not shown.note
+    ]  # fmt: skip
     note = (
         "The documents with the largest share of each topic: posterior mean"
         f" [{100 * shown.probability:g} % interval]."
     )
     return Section(
-        "Representative documents", note, head=("topic", "documents"), rows=rows,
+        "Representative documents", note, head=("topic", "documents"),
+        rows=[(name, "  ".join(of)) for name, of in by_topic],
         figures=[joined(drawn)] if drawn else [], is_drawn=bool(drawn), key="documents",
+        lines=lambda width: "\n".join(
+            line for name, of in by_topic
+            for line in wrapped_pieces(name.ljust(widest) + " ", of, width)
+        ),
     )  # fmt: skip
 
 
@@ -480,20 +465,14 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
         f'"{names[pair.first]}" with "{names[pair.second]}"'
         for pair, worth in zip(sure, worth_of(sure), strict=True)
         if not worth < FEW_DRAWS
-    ]
-    sentences = list[str]()
-    if most:
-        sentences.append(
-            Leading(f"Topics that go together most: {', '.join(most[:2])}.", "together")
-        )
-    likely, unlikely = strongest_pairs(correlations, _PAIRS)
-    pairs = [*likely, *unlikely]
+    ][:2]
+    said = f"Topics that go together most: {', '.join(most)}."
+    pairs = [pair for of in strongest_pairs(correlations, _PAIRS) for pair in of]
     parts = [
         Column("correlation", [pair.mean for pair in pairs], "correlation", list(map(str, pairs))),
         Column("first", [names[pair.first] for pair in pairs], "of"),
         Column("second", [names[pair.second] for pair in pairs], "and"),
     ]
-    table = with_draws_column(Table("", parts), worth_of(pairs))
     note = (
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
         " anyway: 0 where topics are unrelated. Posterior mean"
@@ -501,8 +480,9 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
         " similar topics side by side; a dot: the interval contains zero. Rest on a cell to read"
         " its correlation."
     )
-    return sentences, Section(
-        "Topics that go together (+) and that avoid each other (-)", note, table=table,
+    return [Leading(said, "together")] if most else [], Section(
+        "Topics that go together (+) and that avoid each other (-)", note,
+        table=with_draws_column(Table("", parts), worth_of(pairs)),
         figures=[correlations.figure()], key="together",
     )  # fmt: skip
 
@@ -511,48 +491,59 @@ def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
 
 
 def _of_covariates(
-    run: Posterior, topics: _TopicTable, weight: str | None, random_seed: int
-) -> tuple[list[str], list[Section], dict[str, FloatArray]]:
+    run: Posterior, topics: _TopicTable, weight: str | None, worth: dict[str, FloatArray]
+) -> tuple[list[str], list[Section]]:
     """Effects of covariates, words by group, and checks; nothing without covariates.
 
-    At last how many independent draws intervals of each kind rest on.
+    How many independent draws intervals of each kind rest on is added to `worth`.
     """
-    verdict, sections, worth = list[str](), list[Section](), dict[str, FloatArray]()
-    try:
-        data: object = run.data
-    except ValueError:  # draws that know of no data
-        data = None
+    verdict, sections, data = list[str](), list[Section](), corpus_of(run)
     if not isinstance(data, StructuredCorpus) or "coefficients" not in run:
-        return verdict, sections, worth
+        return verdict, sections
     columns = data.design.columns
     levels = {str(name): columns.levels_of(j) for j, name in enumerate(columns.names)}
-    few = {name: of for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS}
+    few = [name for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS]
+    numbers = [name for name, of in levels.items() if not of]
 
     def shares(name: str, by: str | None = None) -> TopicShares:
-        made = effects(run, name, by=by, weight=weight, max_draws=_DRAWS, random_seed=random_seed)
+        made = effects(run, name, by=by, weight=weight, max_draws=_DRAWS)
         return made.take(topics.numbers)
 
-    for name, labels in few.items():
-        of_column = shares(name)
-        for label in labels[1:]:
-            gap = cast(TopicShares, of_column.difference(name, label, labels[0]))
-            title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
-            is_named = topics.stability.is_likely & (gap.worth.ravel() >= FEW_DRAWS)
-            if np.isnan(gap.worth).all():  # too few draws for diagnostics
-                is_named = topics.stability.is_likely
-            verdict.append(Leading(_largest_difference(gap, title, is_named), title))
-            drawn = replace(gap.figure(), caption="")
-            sections.append(Section(title, table=gap.table(), figures=[drawn], is_drawn=True))
-            worth[f"differences by {name}"] = gap.worth
-    by = next((name for name, of in few.items() if len(of) <= _FEW_GROUPS), None)
+    for name in few:
+        beside = _multiplied(data, name)
+        by = next((other for other in few if other in beside), None)
+        of_column, (first, *others) = shares(name, by), levels[name]
+        if by is None or few.index(name) < few.index(by):  # or the same is there
+            drawn = [replace(of_column.points(), caption="")]
+            title = f"Shares by {name}{f' and {by}' if by else ''}"
+            sections.append(
+                Section(title, table=of_column.table(), figures=drawn, is_drawn=True, shown=0)
+            )
+        varying = " and ".join(other for other in numbers if other in beside)
+        for label in others:
+            gap = cast(TopicShares, of_column.difference(name, label, first))
+            title = (
+                f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}{f' by {by}' if by else ''}"
+            )
+            is_named = topics.stability.is_likely & ~(gap.worth < FEW_DRAWS)
+            over = f" Averages over {varying}, which the difference varies with." if varying else ""
+            verdict.append(Leading(_largest_difference(gap, title, is_named) + over, title))
+            drawn = [replace(gap.points(), caption="")]
+            sections.append(Section(title, table=gap.table(), figures=drawn, is_drawn=not by))
+            kind = f"differences by {name}"
+            worth[kind] = np.append(worth.get(kind, np.empty(0)), gap.worth)
     has_shares = "theta" in run or "psi" in run
-    for name in (name for name, of in levels.items() if not of):
+    for name in numbers:
+        together = [other for other in few if other in _multiplied(data, name)]
+        by = next((o for o in [*together, *few] if o in together or len(levels[o]) <= _FEW_GROUPS),
+                  None)  # fmt: skip
         curves = shares(name, by)
         of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
-        inside = _observed(data, name, by)
-        plain = _plain_averages(run, data, name, by, weight) if has_shares else []
-        sections.append(_curves(curves, of_curve < FEW_DRAWS, inside, plain))
+        section = _curves(run, data, curves, of_curve < FEW_DRAWS, weight, has_shares)
+        is_named = topics.stability.is_likely & ~(of_curve < FEW_DRAWS)
+        verdict += [Leading(said, section.title) for said in _largest_change(curves, is_named)]
+        sections.append(section)
     if data.design.terms:
         terms = variance_shares(run)
         table = with_draws_column(terms.table(), independent_draws(terms.draws, run.num_chains))
@@ -560,85 +551,135 @@ def _of_covariates(
     if data.content is not None and "group_topics" in run:
         groups = content(run)
         sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.numbers)))
-    if (
-        has_shares
-        and MERGED not in run.attrs
-        and data.num_documents * data.num_words <= _MOST_CELLS
-    ):
-        named: list[str] = [name for name in few if "group_topics" not in run]
-        if data.content is not None:
-            named = [*named, data.content.name]
-        checks = check(run, groups=named or None, max_draws=_CHECKED_DRAWS, random_seed=random_seed)
+    small = data.num_documents * data.num_words <= _MOST_CELLS
+    if has_shares and MERGED not in run.attrs and small:
+        named = [name for name in few if "group_topics" not in run]
+        named += [] if data.content is None else [data.content.name]
+        checks = check(run, groups=named or None, max_draws=_CHECKED_DRAWS)
         section = checks.section()
         verdict.append(Leading(checks.verdict, section.title))
         sections.append(replace(section, shown=0))
-    return verdict, sections, worth
+    return verdict, sections
+
+
+def _multiplied(data: StructuredCorpus, name: str) -> set[str]:
+    """The columns that the formula multiplies with a column: its effect varies with them."""
+    terms = parse(data.design.formula or "~ 1").terms
+    products = [{n for factor in term for n in names_in(factor)} for term in terms if len(term) > 1]
+    return {other for of in products if name in of for other in of if other != name}
 
 
 def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) -> str:
     """Say whether any topic differs beyond its interval, and which of the named ones do most."""
     mean, (lower, upper) = gap.mean, gap.interval()
     differs = (lower > 0.0) | (upper < 0.0)
+    topics = differs.reshape(-1, mean.shape[-1]).any(axis=0)
     interval = f"{100 * gap.probability:g} % interval"
     if not differs.any():
         return f"{title}: no topic's share differs beyond its {interval}."
-    text = f"{title}: {differs.sum()} of {len(mean)} topics differ beyond their {interval}"
-    sure = np.flatnonzero(differs & is_reported)
+    text = f"{title}: {topics.sum()} of {len(topics)} topics differ beyond their {interval}"
+    sure = np.argwhere(differs & is_reported)
     if not len(sure):
         return f"{text}; none of these differences is reliable yet."
-    best = sure[np.argsort(-np.abs(mean[sure]))][:3]
+    best = sorted(map(tuple, sure.tolist()), key=lambda at: -abs(mean[at]))[:3]
+    where = (
+        [f" ({gap.axes[0]} {label})" for label in gap.labels[gap.axes[0]]] if mean.ndim > 1 else []
+    )
     parts = ", ".join(
-        f'"{gap.names[k]}" {100 * mean[k]:+.1f} [{100 * lower[k]:+.1f}, {100 * upper[k]:+.1f}]'
-        for k in best
+        f'"{gap.names[at[-1]]}"{"".join(where[g] for g in at[:-1])}'
+        f" {100 * mean[at]:+.1f} [{100 * lower[at]:+.1f}, {100 * upper[at]:+.1f}]"
+        for at in best
     )
     among = "" if len(sure) == differs.sum() else "reliable "
     return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
-def _places_and_groups(
-    data: StructuredCorpus, name: str, by: str | None
-) -> tuple[FloatArray, FloatArray]:
-    """Values of a column, dates in years, and the groups of another one."""
-    columns = data.design.columns
-    names = [str(column) for column in columns.names]
-    values = places_of(columns.cells(names.index(name)))
-    return values, np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
-
-
-def _observed(data: StructuredCorpus, name: str, by: str | None) -> list[tuple[float, float]]:
-    """The least and the largest value of a column in each group of another one."""
-    values, codes = _places_and_groups(data, name, by)
-    return [(values[codes == g].min(), values[codes == g].max()) for g in np.unique(codes)]
-
-
-def _plain_averages(
-    run: Posterior, data: StructuredCorpus, name: str, by: str | None, weight: str | None
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Averages of documents along a column, for each group of another one.
-
-    Of a group: the mean value of the column in each part of its range, and draws of the shares
-    there, ``(num_draws, part, topic)``.
-    """
-    values, groups = _places_and_groups(data, name, by)
-    weights = None if weight is None else document_weights(data, weight)
-    chains = aligned_chains(run, None, source_of(run))
-    cells = np.column_stack([groups, in_bins(values)])
-    cells, codes = np.unique(cells, axis=0, return_inverse=True)
-    codes = codes.ravel()
-    draws = averages(run, codes, chains, _DRAWS, weights)
-    places = np.bincount(codes, values) / np.bincount(codes)
+def _largest_change(curves: TopicShares, is_named: BoolArray) -> list[str]:
+    """Say which reliable topic's share changes most along a number, if any does."""
+    *groups, along, _ = curves.axes
+    mean, where = curves.mean, curves.draws.ndim - 3  # the axis of the number
+    low, high = (np.expand_dims(find(mean, axis=where), where) for find in (np.argmin, np.argmax))
+    ends = [np.take_along_axis(curves.draws, at[None], axis=where + 1) for at in (low, high)]
+    change = (ends[1] - ends[0]).squeeze(where + 1)
+    lower = quantile(change, 0.5 * (1.0 - curves.probability), axis=0)
+    sizes = np.where((lower > 0.0) & is_named, np.nanmean(change, axis=0), -1.0)
+    best = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+    if sizes[best] < 0.0:
+        return []
+    texts = value_texts(list(curves.labels[along]))
+    *group, k = map(int, best)
+    one = (*group, slice(None), k)
+    first, last = sorted((int(mean[one].argmin()), int(mean[one].argmax())))
+    at = "".join(f", {by} {curves.labels[by][g]}" for by, g in zip(groups, group, strict=True))
     return [
-        (places[cells[:, 0] == group], draws[:, cells[:, 0] == group])
-        for group in np.unique(groups)
+        f'Along {along}, the share of "{curves.names[k]}" changes most: from'
+        f" {_in_percent(mean[one][first])} at {texts[first]} to {_in_percent(mean[one][last])} at"
+        f" {texts[last]}{at}."
     ]
 
 
-def _beside(line: Line, plain: tuple[FloatArray, FloatArray], topic: int, tail: float) -> Line:
-    """A curve with the averages of the documents beside it, in percent; topics from 0."""
-    places, draws = plain
-    of_topic = 100.0 * draws[..., topic]
-    low, high = quantile(of_topic, [tail, 1.0 - tail], axis=0)
-    return replace(line, points=(places, np.nanmean(of_topic, axis=0)), spread=(low, high))
+def _in_percent(share: float) -> str:
+    return f"{100.0 * share:.{int(share < 0.1)}f} %"
+
+
+def _curves(
+    run: Posterior, data: StructuredCorpus, shares: TopicShares, is_rough: BoolArray,
+    weight: str | None, has_points: bool,
+) -> Section:  # fmt: skip
+    """Curves along a number, each where its group has documents, and plain averages beside them."""
+    *groups, along, _ = shares.axes
+    in_percent = replace(shares, draws=100.0 * shares.draws)
+    observed = _observed(data, along, groups[0] if groups else None)
+    points = _plain_averages(run, data, observed, weight) if has_points else []
+    tail = 0.5 * (1.0 - shares.probability)
+
+    def cut(line: Line, topic: int) -> Line:
+        """The line where its group has documents, and averages of these."""
+        _, values = observed[line.colour]
+        line = _inside(line, (values.min(), values.max()))
+        if not points:
+            return line
+        where, draws = points[line.colour]
+        of_topic = 100.0 * draws[..., topic - 1]
+        low, high = quantile(of_topic, [tail, 1.0 - tail], axis=0)
+        return replace(line, points=(where, np.nanmean(of_topic, axis=0)), spread=(low, high))
+
+    def curve(topic: int) -> Lines:
+        lines = in_percent.at(topic=topic).curves(along)
+        if are_numbers(shares.labels[along]) and len(lines.lines) == len(observed):
+            return replace(lines, lines=[cut(line, topic) for line in lines.lines])
+        return lines
+
+    names = zip(shares.columns_of("topic")["topic"], shares.names, is_rough.tolist(), strict=True)
+    drawn = [
+        replace(
+            curve(k), size=_SMALL, has_legend=False, y_label=f"{name}{' (rough)' * rough}"
+        ).svg()
+        for k, name, rough in names
+    ]  # fmt: skip
+    labels = shares.labels[groups[0]] if groups else [""]
+    keys = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
+    few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
+    averaged = " Points: plain averages of the documents, which a curve should pass."
+    return Section(
+        f"Along {along}{''.join(f', by {by}' for by in groups)}",
+        f"{shares.caption} Shares in percent, each on its own scale.{averaged * bool(points)}"
+        f"{few * bool(is_rough.any())}",
+        figures=[joined(tag("ul", Lines(keys, "", "").keys(), class_="legend"), panels(drawn))],
+        shown=0,
+    )  # fmt: skip
+
+
+def _observed(
+    data: StructuredCorpus, name: str, by: str | None
+) -> list[tuple[IntArray, FloatArray]]:
+    """The documents of each group of a column, and their values of another one, dates in years."""
+    columns = data.design.columns
+    names = [str(column) for column in columns.names]
+    values = places_of(columns.cells(names.index(name)))
+    codes = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
+    rows = [np.flatnonzero(codes == group) for group in np.unique(codes)]
+    return [(of_group, values[of_group]) for of_group in rows]
 
 
 def _inside(line: Line, ends: tuple[float, float]) -> Line:
@@ -648,43 +689,24 @@ def _inside(line: Line, ends: tuple[float, float]) -> Line:
     return replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
 
 
-def _curves(
-    shares: TopicShares,
-    is_rough: BoolArray,
-    observed: Sequence[tuple[float, float]],
-    plain: Sequence[tuple[FloatArray, FloatArray]],
-) -> Section:
-    *groups, along, _ = shares.axes
-    in_percent = replace(shares, draws=100.0 * shares.draws)
-    numbers = shares.columns_of("topic")["topic"]
+def _plain_averages(
+    run: Posterior, data: StructuredCorpus, observed: Sequence[tuple[IntArray, FloatArray]],
+    weight: str | None,
+) -> list[tuple[FloatArray, FloatArray]]:  # fmt: skip
+    """Averages of the documents of each group along a column.
 
-    def curve(topic: int) -> Lines:
-        lines = in_percent.at(topic=topic).curves(along)
-        if are_numbers(shares.columns_of(along)[along]) and len(lines.lines) == len(observed):
-            cut = [_inside(line, observed[line.colour]) for line in lines.lines]
-            if plain:
-                tail = 0.5 * (1.0 - shares.probability)
-                cut = [_beside(line, plain[line.colour], topic - 1, tail) for line in cut]
-            return replace(lines, lines=cut)
-        return lines
-
-    drawn = [
-        replace(
-            curve(k), size=_SMALL, has_legend=False, y_label=f"{name}{' (rough)' * rough}"
-        ).svg()
-        for k, name, rough in zip(numbers, shares.names, is_rough.tolist(), strict=True)
-    ]  # fmt: skip
-    labels = shares.labels[groups[0]] if groups else [""]
-    names = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
-    few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
-    few *= bool(is_rough.any())
-    legend = tag("ul", Lines(names, "", "").keys(), class_="legend")
-    points = " Points: plain averages of the documents, which a curve should pass." * bool(plain)
-    return Section(
-        f"Along {along}{''.join(f', by {by}' for by in groups)}",
-        f"{shares.caption} Shares in percent, each on its own scale.{points}{few}",
-        figures=[joined(legend, panels(drawn))], shown=0,
-    )  # fmt: skip
+    Of a group: the mean value of the column in each part of its range, and draws of the shares
+    there, ``(num_draws, part, topic)``.
+    """
+    codes, places = np.zeros(data.num_documents, dtype=np.int64), list[FloatArray]()
+    for rows, values in observed:
+        parts = in_bins(values)
+        codes[rows] = sum(map(len, places)) + parts
+        places.append(np.bincount(parts, values) / np.bincount(parts))
+    weights = None if weight is None else document_weights(data, weight)
+    draws = averages(run, codes, aligned_chains(run, None, source_of(run)), _DRAWS, weights)
+    ends = np.cumsum([len(of_group) for of_group in places])[:-1]
+    return list(zip(places, np.split(draws, ends, axis=1), strict=True))
 
 
 def _words(compared: Sequence[GroupWords]) -> Section:

@@ -60,7 +60,6 @@ RESULTS = {
         "TimedCorpus",
         "TopWord",
         "TopicCorrelations",
-        "TopicReport",
         "Content",
         "TopicShares",
         "GroupWords",

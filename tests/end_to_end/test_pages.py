@@ -87,7 +87,7 @@ def topic_page():
         model, corpus, draws=10, tune=5, chains=2, random_seed=0, progressbar=False,
         keep=(*model.default_keep, "theta"),
     )  # fmt: skip
-    return topics.report(posterior, title="Topics", reference=corpus).html()
+    return topics.report(posterior, title="Topics").html()
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

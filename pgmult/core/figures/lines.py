@@ -1,5 +1,6 @@
 """Lines over one axis, with bands, points and the truth: probabilities along years or steps."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -72,7 +73,7 @@ class Line:
 
 _SIZE = (480.0, 230.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 8.0, 36.0
-_RUG = 6.0
+_RUG, _LETTER = 6.0, 6.0  # height of a row of ticks; width of a letter, about
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,8 +255,10 @@ class Lines(Figure):
         return (low - 0.03 * spread, high + 0.03 * spread) if spread > 0.0 else (low - 1, low + 1)
 
     def _tick_texts(self, low: float, high: float) -> Sequence[tuple[float, str]]:
-        if self.ticks is not None:
-            return self.ticks
+        if self.ticks is not None:  # as many as have room
+            widest = _LETTER * max((len(text) + 1 for _, text in self.ticks), default=0)
+            room = (self.size[0] - _LEFT - _RIGHT) / max(1, len(self.ticks))
+            return self.ticks[:: max(1, math.ceil(widest / room))]
         tick_text = self.tick_text or _number
         most = max(3, round((7 if self.tick_text is None else 4) * self.size[0] / _SIZE[0]))
         return [

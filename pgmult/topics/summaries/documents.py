@@ -19,6 +19,7 @@ from scipy import sparse
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_list, as_probability
 from pgmult.core.estimands import Estimand
+from pgmult.core.labels import is_missing, value_texts
 from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
@@ -412,7 +413,7 @@ def quotes(
     count = len(best)
     asked = [topic] if isinstance(topic, int | np.integer) else topic
     topics = topic_places(range(1, count + 1) if asked is None else asked, count, "topic")
-    corpus = _corpus(run)
+    corpus = corpus_of(run)
     table = None if corpus is None else corpus.table
     texts = None if table is None or table.text is None else table.texts
     is_named = corpus is None or corpus.names is not None
@@ -439,7 +440,7 @@ def quotes(
     return Quotes(numbers, [names[k] for k in topics], quoted, probability, note, draws)
 
 
-def _corpus(run: Posterior) -> Corpus | None:
+def corpus_of(run: Posterior) -> Corpus | None:
     """Return the documents of a run, if it knows them."""
     try:
         data: object = run.data
@@ -451,11 +452,18 @@ def _corpus(run: Posterior) -> Corpus | None:
 def _called(table: DocumentTable | None, rows: IntArray) -> list[str]:
     """What documents without names are called: their row, from 1, and their first short columns."""
     columns = {} if table is None else table.columns
-    shown = [[str(cell) for cell in np.asarray(x)[rows]] for x in columns.values()]
+    numbers = np.arange(1, 1 if table is None else len(table) + 1)
+    shown = [
+        value_texts(["" if is_missing(cell) else cell for cell in cells[rows]])
+        for cells in columns.values()
+        if not np.array_equal(cells, numbers)
+    ]
     short = [cells for cells in shown if max(map(len, cells)) <= _SHORT][:_IDENTIFYING]
+    about = [", ".join(filter(None, cells)) for cells in zip(*short, strict=True)] or [""] * len(
+        rows
+    )
     return [
-        f"row {row + 1}{': ' * bool(short)}{', '.join(cells[i] for cells in short)}"
-        for i, row in enumerate(rows.tolist())
+        f"row {row + 1}{': ' * bool(of)}{of}" for row, of in zip(rows.tolist(), about, strict=True)
     ]
 
 

@@ -339,7 +339,7 @@ class TopicShares(Estimand):
         parts = [replace(column, head=heads.get(column.name, column.head)) for column in made.parts]
         return with_draws_column(replace(made, parts=parts), np.moveaxis(self.worth, -1, 0))
 
-    def _forest(self) -> Forest:
+    def points(self) -> Forest:
         """A row for each topic, rough intervals in grey; numbers beside the rows of one point."""
         points, table = _by_topic(self, self.names).points(), self.table()
         worth = np.moveaxis(self.worth, -1, 0).reshape(len(points.labels), -1).T
@@ -355,7 +355,7 @@ class TopicShares(Estimand):
         """
         along = [v for axis in self.axes[:-1] for v in self.columns_of(axis).values()]
         if not (arguments or options or any(map(are_numbers, along))):
-            return self._forest()
+            return self.points()
         if len(along) == 1:
             named = replace(self, labels={**self.labels, "topic": self.names})
             return named.curves(*arguments, **options)

@@ -299,7 +299,6 @@ class TestShow:
         assert all(len(row[-2:]) == 2 and set(row[-2:]) <= set("abcdefgh") for row in rows)
 
     def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):
-        from pgmult.datasets import read_corpus
         from pgmult.topics import report as topic_report
 
         out = tmp_path / "run"
@@ -307,20 +306,17 @@ class TestShow:
         arguments = ["topics", "show", out, "--topic", 1, "--by", "frex", "--words", 3]
         code, output, errors = run(capsys, *arguments, "--documents", 2)
         assert (code, errors) == (0, "")
-        made = topic_report(
-            pgmult.load(out), title="", by="frex", num_words=3, num_documents=2,
-            reference=read_corpus(corpus),
-        )  # fmt: skip
+        made = topic_report(pgmult.load(out), topic=1, by="frex", num_words=3, num_documents=2)
         lines = output.splitlines()
-        assert output.rstrip() == str(made.topic(1)).rstrip()
+        assert output.rstrip() == str(made).rstrip()
         assert len([line for line in lines if re.match(r"0\.\d+ ± ", line)]) == 3
         assert "Diagnostics" not in output
 
     def test_what_a_run_cannot_show(self, capsys, corpus, tmp_path):
         out = tmp_path / "run"
-        fit(capsys, corpus, out, *SMALL)
+        fit(capsys, corpus, out, *SMALL, "--no-keep-theta")
         for arguments, message in {
-            ("--topic", 4): "--topic must be from 1 to 3, got 4",
+            ("--topic", 4): "topic must be at most 3, got 4",
             (
                 "--documents",
                 2,

@@ -169,7 +169,7 @@ class TestKeywords:
             found.mean[0], [posterior["keyword_shares"][..., 0].mean(),
                             posterior["topic_shares"][..., 0].mean()],
         )  # fmt: skip
-        assert posterior.report().topic(1).title.startswith("Topic 1 water: ")
+        assert posterior.report(topic=1).title.startswith("Topic 1 water: ")
 
     @pytest.mark.parametrize("text", ["ship sail", "sea:", ": ship", "sea: ship\nsea: sail"])
     def test_files_that_name_no_topics(self, capsys, folder, tmp_path, text):

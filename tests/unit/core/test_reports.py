@@ -130,6 +130,15 @@ def test_dates_stand_at_round_places_of_the_axis():
     assert not [word for word in parsed(page).text if word.startswith("2019.")]
 
 
+@pytest.mark.parametrize(("width", "shown"), [(480.0, 5), (240.0, 3)])
+def test_dates_that_have_no_room_on_a_small_figure_are_left_out(width, shown):
+    line = Line("", 0, np.array([2008.0, 2010.4]), np.array([0.1, 0.2]))
+    ticks = date_ticks(2008.0, 2010.4)
+    page = Lines([line], "", "", ticks=ticks, size=(width, 150.0)).svg()
+    assert sum(word.startswith("20") for word in parsed(page).text) == shown
+    assert len(ticks) == 5
+
+
 def test_gaps_end_with_the_axis():
     line = Line("Ada", 0, np.array([1.0, 2.0]), np.array([0.1, 0.2]))
     page = Lines([line], "", "", gaps=[(0.5, 1.5)]).svg()

@@ -165,10 +165,13 @@ def test_without_texts_documents_are_named_and_it_is_said(rng, data):
 
 
 def test_documents_without_names_are_called_by_their_row_and_columns(rng, data):
-    table = {"text": [f"body {d}" for d in range(8)], "year": list(range(1990, 1998))}
+    table = {
+        "id": list(range(1, 9)), "text": [f"body {d}" for d in range(8)],
+        "party": [None, "R"] * 4, "day": np.array("2009-02-07", "M8[s]") + np.arange(8) * 86400,
+    }  # fmt: skip
     read = replace(data, names=None, table=DocumentTable.of(table, text="text"))
     posterior = posterior_of(rng, read)
     best = int(np.argmax(posterior["theta"][0, 0, :, 1]))
     (quote,) = quotes(posterior, 2, 1).quotes[0]
-    assert quote.document == f"row {best + 1}: {1990 + best}"
+    assert quote.document == f"row {best + 1}: {'R, ' * (best % 2)}2009-02-{7 + best:02}"
     assert quote.text == f"body {best}"
