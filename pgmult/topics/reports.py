@@ -22,7 +22,7 @@ import numpy as np
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
-from pgmult.core.estimands import are_numbers, places_of
+from pgmult.core.estimands import places_of
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.labels import value_texts
@@ -540,9 +540,12 @@ def _of_covariates(
         curves = shares(name, by)
         of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
-        section = _curves(run, data, curves, of_curve < FEW_DRAWS, weight, has_shares)
-        is_named = topics.stability.is_likely & ~(of_curve < FEW_DRAWS)
-        verdict += [Leading(said, section.title) for said in _largest_change(curves, is_named)]
+        observed, is_rough = _observed(data, name, by), of_curve < FEW_DRAWS
+        points = _plain_averages(run, data, observed, weight) if has_shares else []
+        section = _curves(curves, is_rough, observed, points)
+        is_named = topics.stability.is_likely & ~is_rough
+        said = _largest_change(curves, observed, is_named)
+        verdict += [Leading(sentence, section.title) for sentence in said]
         sections.append(section)
     if data.design.terms:
         terms = variance_shares(run)
@@ -594,28 +597,32 @@ def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) ->
     return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
-def _largest_change(curves: TopicShares, is_named: BoolArray) -> list[str]:
-    """Say which reliable topic's share changes most along a number, if any does."""
+def _largest_change(
+    curves: TopicShares, observed: Sequence[tuple[IntArray, FloatArray]], is_named: BoolArray
+) -> list[str]:
+    """Say which reliable topic's share changes most along a number, where there are documents."""
     *groups, along, _ = curves.axes
-    mean, where = curves.mean, curves.draws.ndim - 3  # the axis of the number
-    low, high = (np.expand_dims(find(mean, axis=where), where) for find in (np.argmin, np.argmax))
-    ends = [np.take_along_axis(curves.draws, at[None], axis=where + 1) for at in (low, high)]
-    change = (ends[1] - ends[0]).squeeze(where + 1)
-    lower = quantile(change, 0.5 * (1.0 - curves.probability), axis=0)
-    sizes = np.where((lower > 0.0) & is_named, np.nanmean(change, axis=0), -1.0)
-    best = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
-    if sizes[best] < 0.0:
-        return []
-    texts = value_texts(list(curves.labels[along]))
-    *group, k = map(int, best)
-    one = (*group, slice(None), k)
-    first, last = sorted((int(mean[one].argmin()), int(mean[one].argmax())))
-    at = "".join(f", {by} {curves.labels[by][g]}" for by, g in zip(groups, group, strict=True))
-    return [
-        f'Along {along}, the share of "{curves.names[k]}" changes most: from'
-        f" {_in_percent(mean[one][first])} at {texts[first]} to {_in_percent(mean[one][last])} at"
-        f" {texts[last]}{at}."
-    ]
+    labels = curves.columns_of(along)[along]
+    x, texts = places_of(labels), value_texts(list(labels))
+    names = curves.columns_of(groups[0])[groups[0]] if groups else [""]
+    largest, said = 0.0, list[str]()
+    for label, (_, values) in zip(names, observed, strict=True):
+        of_group = curves.at(**{groups[0]: label}) if groups else curves
+        inside = np.flatnonzero((x >= values.min()) & (x <= values.max()))
+        for k in np.flatnonzero(is_named).tolist():
+            mean = of_group.mean[inside, k]
+            first, last = sorted((int(mean.argmin()), int(mean.argmax())))
+            change = of_group.draws[:, inside[last], k] - of_group.draws[:, inside[first], k]
+            share_above = np.nanmean(change > 0.0)
+            size = float(abs(mean[last] - mean[first]))
+            if size > largest and abs(share_above - 0.5) > 0.5 * curves.probability:
+                largest, where = size, f", {groups[0]} {label}" if groups else ""
+                said = [
+                    f'Along {along}, the share of "{curves.names[k]}" changes most: from'
+                    f" {_in_percent(mean[first])} at {texts[inside[first]]} to"
+                    f" {_in_percent(mean[last])} at {texts[inside[last]]}{where}."
+                ]
+    return said
 
 
 def _in_percent(share: float) -> str:
@@ -623,14 +630,14 @@ def _in_percent(share: float) -> str:
 
 
 def _curves(
-    run: Posterior, data: StructuredCorpus, shares: TopicShares, is_rough: BoolArray,
-    weight: str | None, has_points: bool,
-) -> Section:  # fmt: skip
+    shares: TopicShares,
+    is_rough: BoolArray,
+    observed: Sequence[tuple[IntArray, FloatArray]],
+    points: Sequence[tuple[FloatArray, FloatArray]],
+) -> Section:
     """Curves along a number, each where its group has documents, and plain averages beside them."""
     *groups, along, _ = shares.axes
     in_percent = replace(shares, draws=100.0 * shares.draws)
-    observed = _observed(data, along, groups[0] if groups else None)
-    points = _plain_averages(run, data, observed, weight) if has_points else []
     tail = 0.5 * (1.0 - shares.probability)
 
     def cut(line: Line, topic: int) -> Line:
@@ -646,7 +653,7 @@ def _curves(
 
     def curve(topic: int) -> Lines:
         lines = in_percent.at(topic=topic).curves(along)
-        if are_numbers(shares.labels[along]) and len(lines.lines) == len(observed):
+        if len(lines.lines) == len(observed):
             return replace(lines, lines=[cut(line, topic) for line in lines.lines])
         return lines
 
@@ -657,7 +664,7 @@ def _curves(
         ).svg()
         for k, name, rough in names
     ]  # fmt: skip
-    labels = shares.labels[groups[0]] if groups else [""]
+    labels = shares.columns_of(groups[0])[groups[0]] if groups else [""]
     keys = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
     few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
     averaged = " Points: plain averages of the documents, which a curve should pass."
