@@ -9,6 +9,7 @@ or a text of the user cannot become a part of the page.
 
 import html
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 _VOID = frozenset({"br", "input", "meta"})
@@ -41,6 +42,11 @@ class Leading(str):
         made = super().__new__(cls, sentence)
         made.to = to
         return made
+
+
+def style_sheet(module: str, name: str) -> Markup:
+    """The style sheet of this name beside a module, whose ``__file__`` is given."""
+    return Markup(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:

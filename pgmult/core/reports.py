@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.figures.base import STYLE, Figure, panels
-from pgmult.core.markup import Leading, Markup, joined, tag
+from pgmult.core.markup import Leading, Markup, joined, style_sheet, tag
 from pgmult.core.tabled import Table, unsigned
 
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
@@ -40,41 +40,7 @@ _NUMBER = re.compile(
 _MANY_COLUMNS = 6  # from which on intervals stand below means
 _MOST_ROWS = 20  # of a table on a page, unless there are less than twice as many
 
-PAGE_STYLE = Markup("""
-:root { color-scheme: light dark; --ink: #1c1c1c; --soft: #595959; --line: #bbb; --paper: #fff;
-  --accent: #2a6f97; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #555;
-  --paper: #16181b; --accent: #6cb4dd; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  margin: 2.5em auto; max-width: 62em; padding: 0 1.2em; }
-h1 { font-size: 1.7em; margin: 0 0 .6em; line-height: 1.2; }
-h2 { font-size: 1.15em; margin: 2.2em 0 .5em; }
-p.note, figcaption { color: var(--soft); margin: .2em 0 .8em; font-size: .9em; max-width: 56em; }
-#verdict { border-left: 4px solid var(--accent); padding: .1em 0 .1em .4em; font-size: 1.08em; }
-#verdict ul { margin: .3em 0; padding-left: 1.4em; max-width: 52em; }
-table { border-collapse: collapse; font-size: .95em; }
-td, th { padding: .22em 1em .22em 0; text-align: left; vertical-align: top; font-weight: normal; }
-th { color: var(--soft); } thead th { border-bottom: 1px solid var(--line); }
-td.number { white-space: nowrap; font-variant-numeric: tabular-nums; }
-p.notice { border: 1px solid var(--accent); border-radius: 4px; padding: .4em .8em; }
-table.many td { font-size: .85em; padding-right: .5em; } table.many .number { white-space: normal; }
-.wide { overflow-x: auto; width: max-content;
-  max-width: calc(min(100vw, 50vw + 31em) - 3.4em); } figure { margin: 1em 0; }
-#verdict a { color: inherit; text-decoration: underline dotted var(--accent); }
-nav { margin: 1.2em 0; font-size: .9em; columns: 16em; max-width: 62em; }
-nav ul { list-style: none; margin: 0; padding: 0; } nav li { padding: .1em 0; }
-a { color: var(--accent); } h2 { scroll-margin-top: 3em; }
-summary { color: var(--accent); cursor: pointer; }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 1px; }
-footer { margin-top: 3em; color: var(--soft); font-size: .85em; }
-@media (max-width: 44em) { body { margin: 1em auto; padding: 0 .8em; } h1 { font-size: 1.35em; }
-  table { font-size: .85em; } td, th { padding-right: .6em; } }
-@media print { body { margin: 0; max-width: none; font-size: 10pt; }
-  nav, summary, #controls { display: none; } h2 { break-after: avoid; }
-  figure, svg, tr, li { break-inside: avoid; } .wide { overflow: visible; max-width: 100%; }
-  details::details-content { content-visibility: visible; } thead { display: table-header-group; }
-  #verdict a { text-decoration: none; } }
-""")
+PAGE_STYLE = style_sheet(__file__, "page.css")
 
 
 class Interval(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
-from pgmult.core.markup import Markup, joined, tag
+from pgmult.core.markup import Markup, joined, style_sheet, tag
 from pgmult.core.tabled import wrapped
 
 if TYPE_CHECKING:
@@ -39,56 +39,7 @@ STYLE = Markup(
     + " ".join(f"--c{i}: {c};" for i, c in enumerate(_DARK))
     + " } }\n"
     + "".join(f".c{i} {{ --c: var(--c{i}); }}\n" for i in range(NUM_COLOURS))
-    + """svg.drawing { width: min(100%, 46em); height: auto; display: block; }
-svg.drawing[width] { width: auto; max-width: 100%; }
-svg.drawing text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
-svg.drawing .axis { stroke: var(--line, #bbb); fill: none; } svg.drawing .end { text-anchor: end; }
-svg.drawing .middle { text-anchor: middle; } svg.drawing .gap { fill: var(--line, #bbb);
-  fill-opacity: .3; } svg.drawing .divider { stroke: var(--soft, #595959); stroke-dasharray: 2 3; }
-svg.drawing .mean { stroke: var(--c); fill: none; stroke-width: 1.8; }
-svg.drawing .band { fill: var(--c); fill-opacity: .2; } svg.drawing .dot { fill: var(--c); }
-svg.drawing .truth { stroke: var(--c); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
-svg.drawing .rug { stroke: var(--c); } svg.drawing .block { fill: var(--c); }
-svg.drawing .blank { fill: none; } svg.drawing .now { stroke: var(--ink, #1c1c1c);
-  stroke-width: 1.4; stroke-dasharray: 4 3; }
-svg.matrix text { font-size: 11px; fill: var(--ink, #1c1c1c); } svg.matrix circle { fill:
-  var(--soft, #595959); } svg.matrix rect { fill: var(--c); width: 13px; height: 13px; }
-@media (max-width: 44em) { svg.matrix { max-width: none; } }
-svg.row { display: block; } svg.row line { stroke-width: 1.8; }
-svg.row .mean { stroke: var(--c); fill: none; } svg.row .zero { stroke: var(--line, #bbb);
-  stroke-width: 1; } svg.row .dot { fill: var(--c); stroke: var(--c); }
-svg.row text { font: 11px system-ui, sans-serif; fill: var(--soft, #595959); }
-svg.tiles { width: min(100%, 38em); height: auto; display: block; }
-svg.tiles rect { fill: var(--c0); } svg.tiles rect.none { fill: var(--line, #bbb);
-  fill-opacity: .25; } svg.tiles text { font: 9px system-ui, sans-serif; text-anchor: middle;
-  fill: var(--ink, #1c1c1c); } svg.tiles text.small { font-size: 8px; }
-ul.legend { list-style: none; padding: 0; margin: .3em 0 0; display: flex; flex-wrap: wrap;
-  gap: .1em 1.2em; font-size: .9em; }
-ul.legend svg { width: 1.8em; height: .8em; margin-right: .4em; vertical-align: baseline; }
-.neutral { --c: var(--soft, #595959); }
-ul.legend .band { fill: var(--c); fill-opacity: .3; } ul.legend .mean { stroke: var(--c);
-  stroke-width: 2; } ul.legend .dot { fill: var(--c); } ul.legend .truth { stroke: var(--c, #777);
-  stroke-dasharray: 1.5 3; stroke-width: 1.5; } ul.legend .gap { fill: var(--line, #bbb);
-  fill-opacity: .5; }
-ul.legend .solid { fill: var(--c); } ul.legend .now { stroke: var(--ink, #1c1c1c);
-  stroke-width: 2; stroke-dasharray: 4 3; }
-ul.legend .divider { stroke: var(--soft, #595959); stroke-width: 2; stroke-dasharray: 2 3; }
-figure { margin: 1em 0; } figcaption { font-weight: 600; margin: 0 0 .4em; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26em), 1fr));
-  gap: 0 2em; }
-.forest th { white-space: nowrap; } .forest th[scope=row] { color: inherit; min-width: 7em; }
-.forest td.number { font-size: .9em; padding-right: .8em; }
-.forest td { vertical-align: middle; padding-top: .05em; padding-bottom: .05em; }
-@media (max-width: 44em) {
-  .forest, .forest tbody { display: block; } .forest thead th:not(:nth-child(2)) { display: none; }
-  .forest tr { display: flex; flex-wrap: wrap; gap: 0 .7em; align-items: center;
-    padding: .25em 0; } .forest th[scope=row] { flex: 1 0 100%; padding: 0; }
-  .forest td { padding: 0; } .forest td:nth-child(2) { flex: 1 0 100%; }
-  .forest th { white-space: normal; }
-  .forest td.number::before { content: attr(data-label) " "; color: var(--soft, #595959);
-    font-size: .85em; }
-}
-"""
+    + style_sheet(__file__, "figures.css")
 )
 
 

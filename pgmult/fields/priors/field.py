@@ -132,8 +132,26 @@ class Field(Checked, ABC):
         return len(self.inputs), columns.shape[1]
 
     def condition(self, potential: DiagonalPotential) -> Self:
-        """The posterior: this times `potential`, ``(n, num_columns)``, h = 0 where J = 0."""
-        return self._with(potential=_combined(self.potential, potential, self._means))
+        """The posterior: this times `potential`, ``(n, num_columns)``.
+
+        Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
+        """
+        J, h = as_nonnegative(potential.J, "J"), as_finite(potential.h, "h")
+        n, columns = self.shape
+        if J.ndim != 2 or len(J) != n or columns not in (1, J.shape[1]):
+            expected = f"({n}, {columns if columns > 1 else 'columns'})"
+            raise ValueError(
+                f"the potential must have shape {expected}, got J {J.shape} and h {h.shape}"
+            )
+        bad = (J == 0.0) & (h != 0.0)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise ValueError(
+                f"h must be 0 where J is 0, got {h[row, column]} at row {row}, column {column}"
+                " (a link's potential is, where there is no count)"
+            )
+        new = DiagonalPotential(J, h)
+        return self._with(potential=new if self.potential is None else self.potential + new)
 
     @property
     def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:
@@ -279,29 +297,3 @@ def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
             f" ({num_inputs}, columns), got {np.shape(value)}"
         )
     return mean
-
-
-def _combined(
-    old: DiagonalPotential | None, new: DiagonalPotential, prior_mean: FloatArray
-) -> DiagonalPotential:
-    """The product of the potential so far and a new one, ``(n, num_columns)``.
-
-    Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
-    """
-    J, h = as_nonnegative(new.J, "J"), as_finite(new.h, "h")
-    n, columns = prior_mean.shape
-    columns = columns if columns > 1 or old is None else old.J.shape[1]
-    expected = f"({n}, {columns if columns > 1 else 'columns'})"
-    if J.shape != h.shape or J.ndim != 2 or len(J) != n or columns not in (1, J.shape[1]):
-        raise ValueError(
-            f"the potential must have shape {expected}, got J {J.shape} and h {h.shape}"
-        )
-    bad = (J == 0.0) & (h != 0.0)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"h must be 0 where J is 0, got {h[row, column]} at row {row}, column {column}"
-            " (a link's potential is, where there is no count)"
-        )
-    potential = DiagonalPotential(J, h)
-    return potential if old is None else old + potential
