@@ -142,7 +142,7 @@ def predict(
         )  # fmt: skip
     return Estimand(
         np.stack(list(drawn))[:, np.argsort(data.source)], ("row",),
-        {"row": np.arange(data.num_rows)}, caption="Probabilities of alternatives.",
+        {"row": np.sort(data.source)}, caption="Probabilities of alternatives.",
         probability=probability,
     )  # fmt: skip
 

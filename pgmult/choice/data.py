@@ -31,10 +31,13 @@ from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
 from pgmult.core.tables import (
     Cells,
+    ExactTable,
     exact_array,
     exact_columns,
     missing_in,
     numbers_of,
+    one_role_each,
+    rows_in_words,
     truth_of,
 )
 from pgmult.core.typing import FloatArray, IntArray
@@ -94,6 +97,8 @@ class ChoiceRows:
         Columns beside the formula that divide occasions into a few groups.
     none : str or None
         The label of "none of these".
+    available : str or None
+        The column that says which alternatives were available.
     cluster : int64 array, ``(num_occasions,)``
         The respondent of each occasion: the person, or the first of several columns that identify
         occasions; the occasion itself if there is no such column.
@@ -119,6 +124,7 @@ class ChoiceRows:
     side: FloatArray | None = None
     groups: Mapping[str, tuple[Levels, IntArray]] = field(default_factory=dict)
     none: str | None = None
+    available: str | None = None
 
     def __repr__(self) -> str:
         people = f"{self.num_people:,} people, " if self.person is not None else ""
@@ -316,6 +322,7 @@ def choices_of(
     signs: Mapping[str, int] | None = None,
     worst: str | None = None,
     none: Any = None,
+    available: str | None = None,
 ) -> ChoiceRows:
     """Choices from a table with a row for each alternative of each occasion.
 
@@ -346,6 +353,9 @@ def choices_of(
     none : label, optional
         The alternative that is "none of these", which may also be an empty cell. Its attributes
         are 0 where they are empty, and it has a constant.
+    available : str, optional
+        The column that is 1, or true, where an alternative was available. Other rows are left out,
+        also of tables in which choices are predicted.
 
     Returns
     -------
@@ -359,9 +369,19 @@ def choices_of(
         occasions or is collinear with others there; or the formula has random terms of more than
         one grouping.
     """
-    columns = dict(exact_columns(table, "table"))
     formula = in_full(as_kind(formula, "formula", str), alternative)
     parsed = parse(formula)
+    if available is not None:
+        one_role_each({"available": available, "the left-hand side": outcome_of(parsed)})
+        there, rows = available_rows(table, available, outcome=outcome_of(parsed))
+        with rows_in_words(there):
+            data = choices_of(
+                formula, there, occasion=occasion, alternative=alternative, base=base,
+                weights=weights, signs=signs, worst=worst, none=none,
+            )  # fmt: skip
+        source = rows[data.source] if worst is None else data.source
+        return replace(data, source=source, available=available)
+    columns = dict(exact_columns(table, "table"))
     if none is not None:
         if alternative not in parsed.columns:  # else the alternatives have constants
             parsed = parse(f"{formula} + {_NONE}")
@@ -374,12 +394,13 @@ def choices_of(
         if not (names := _listed(occasion)):
             raise ValueError("occasion must name a column where worst= marks the worst, got none")
         columns = _best_and_worst(columns, outcome_of(parsed), worst, names)
-    num_rows = len(next(iter(columns.values())).values)
     if alternative is not None:
         columns[alternative] = _named(columns, alternative, base)
     elif base is not None:
         raise ValueError(f"base must come with alternative=, whose label it is, got {brief(base)}")
-    design = make_design(columns, num_rows, parsed, standardize=False, check=False, every_term=True)
+    design = make_design(
+        columns, _size(columns), parsed, standardize=False, check=False, every_term=True
+    )
     for place, name in enumerate(design.columns.names.tolist()):
         is_free = columns[name].order is None and f"C({name}" not in formula
         if is_free and name != alternative and design.columns.levels_of(place):
@@ -388,7 +409,7 @@ def choices_of(
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
     outcome = outcome_of(parsed)
-    arranged = _arranged(columns, design, _listed(occasion), alternative)
+    arranged = _arranged(columns, design, _listed(occasion), alternative, parsed)
     design = arranged["design"]
     is_attribute = _kept(design, alternative, arranged["occasions"])
     names = design.names[is_attribute]
@@ -399,8 +420,6 @@ def choices_of(
         taken=amounts_of(cells, outcome)[arranged["source"]], random=random,
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
         weighted_by=weights, is_attribute=is_attribute, none=None if none is None else str(none),
-        groups=_groups(columns, parsed, arranged),
-        cluster=_clusters(columns, arranged),
     )  # fmt: skip
     if worst is not None:
         side = np.where(columns[worst].values == _WORST, -1.0, 1.0)[data.source]
@@ -434,11 +453,14 @@ def rows_like(
     int64 array, ``(num_people,)``
         Which person of `data` each is, -1 for one who is not among them.
     """
-    columns = dict(exact_columns(table, "new"))
+    source, columns = np.arange(0), dict(exact_columns(table, "new"))
+    if data.available in columns:
+        there, source = available_rows(table, data.available, "new")
+        columns = dict(there.cells)
     parsed = parse(str(data.design.formula))
     if data.none is not None:
         columns = _with_none(columns, parsed, data.named, data.none)
-    num_rows = len(next(iter(columns.values())).values)
+    num_rows = _size(columns)
     if new_people and data.person is not None:
         nobody = np.full(num_rows, "\0")
         for name in data.person.columns:
@@ -464,17 +486,40 @@ def rows_like(
             f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
             " of a person for one)"
         )
-    arranged = _arranged(columns, design, occasion, data.named if data.named in columns else None)
-    groups = _groups(columns, parsed, arranged)
-    rows = data.made_of(
-        **arranged, side=None, groups=groups, cluster=np.arange(len(arranged["occasions"]) - 1)
-    )
-    terms = _people(arranged["design"])
+    named = data.named if data.named in columns else None
+    rows = data.made_of(**_arranged(columns, design, occasion, named, parsed), side=None)
+    terms = _people(rows.design)
     if asks or occasion:
         _refuse_twice(rows, columns)
     firsts = rows.occasions[rows.people[:-1]]
     codes = terms[0].codes[firsts] if terms else np.zeros(1, dtype=np.int64)
-    return replace(rows, taken=_weighed(rows, columns)), np.maximum(codes, -1)
+    rows = replace(rows, taken=_weighed(rows, columns))
+    rows = replace(rows, source=source[rows.source]) if len(source) else rows
+    return rows, np.maximum(codes, -1)
+
+
+def _size(columns: Mapping[str, Cells]) -> int:
+    """Number of rows."""
+    return len(next(iter(columns.values())).values)
+
+
+def available_rows(
+    table: Any, column: Any, what: str = "table", outcome: str | None = None
+) -> tuple[Any, IntArray]:
+    """The rows of alternatives that were available, none of the others taken, and their numbers."""
+    exact = table if isinstance(table, ExactTable) else ExactTable(exact_columns(table, what))
+    column = as_kind(column, "available", str)
+    is_there = amounts_of(table_column(exact.cells, column, "available"), column) > 0.0
+    if outcome in exact.cells and not is_there.all():
+        taken = exact.cells[outcome].values[~is_there]
+        bad = ~missing_in(taken) & (amounts_of(np.where(missing_in(taken), 0, taken), outcome) > 0)
+        if bad.any():
+            raise ValueError(
+                "alternatives must be available where they are taken, got one that is not at row"
+                f" {np.flatnonzero(~is_there)[np.argmax(bad)]}"
+            )
+    rows = np.flatnonzero(is_there)
+    return exact[rows], rows
 
 
 def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
@@ -731,10 +776,11 @@ def _people(design: Design) -> list[GroupTerm]:
 
 
 def _arranged(
-    columns: Mapping[str, Cells], design: Design, occasion: Sequence[str], alternative: str | None
-) -> dict[str, Any]:
+    columns: Mapping[str, Cells], design: Design, occasion: Sequence[str], alternative: str | None,
+    parsed: Formula,
+) -> dict[str, Any]:  # fmt: skip
     """Fields that identify people, occasions and alternatives, in the order of people."""
-    num_rows, terms = len(next(iter(columns.values())).values), _people(design)
+    num_rows, terms = _size(columns), _people(design)
     keys = {name: table_column(columns, name, "occasion") for name in occasion}
     of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
     case = Levels.of(keys)[1] if keys else np.zeros(num_rows, dtype=np.int64)
@@ -746,12 +792,14 @@ def _arranged(
     if alternative is not None:
         cells = table_column(columns, alternative, "alternative")
         levels, codes = Levels.of({alternative: cells}, {alternative: columns[alternative].order})
-    return {
+    arranged = {
         "design": design.take(order), "occasions": np.append(starts, num_rows),
         "people": np.append(of_people, len(starts)), "source": order,
         "occasion_columns": tuple(occasion), "person": terms[0].known if terms else None,
         "alternatives": levels, "alternative": codes[order],
     }  # fmt: skip
+    cluster = _clusters(columns, arranged)
+    return arranged | {"cluster": cluster, "groups": _groups(columns, parsed, arranged)}
 
 
 def _listed(occasion: Any) -> list[Any]:

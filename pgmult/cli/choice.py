@@ -34,7 +34,8 @@ TABLE  File with a row for each alternative of an occasion, or for each occasion
 FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
 --alternative COLUMN  Column of the alternative's name
 --base LABEL  Alternative whose constant is 0
---available COLUMNS  Columns that say what was available, with --wide: av.{}
+--available COLUMN  Column that is 1 where an alternative was available; with --wide the columns:
+    av.{}
 --none LABEL  Alternative that is "none of these", whose attributes are 0
 --worst COLUMN  Column that marks the worst alternative, or the column of the best one if it has -1
 --weight COLUMN  Number of occasions that an occasion stands for
@@ -67,6 +68,10 @@ def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, Any]:
     from pgmult.choice.tables import wide_columns
     from pgmult.formulas.language import parse
 
+    if options.available and options.available.count("{}") != 1:
+        raise ValueError(
+            f"--available must be such as av.{{}} with --wide, got {options.available!r}"
+        )
     parsed = parse(options.formula)
     outcome, patterns = outcome_of(parsed), dict(options.wide)
     choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
@@ -130,7 +135,8 @@ def _gaps(
     table : DataTable
     formula : str
     columns : mapping
-        Names of those of ``occasion``, and of ``alternative`` and ``weight`` or None.
+        Names of those of ``occasion``, and of ``alternative``, ``weight`` and ``available`` or
+        None.
     outcome : bool
         Whether it must be there.
     none : label, optional
@@ -138,7 +144,7 @@ def _gaps(
     """
     import numpy as np
 
-    from pgmult.choice.data import in_full, outcome_of
+    from pgmult.choice.data import available_rows, in_full, outcome_of
     from pgmult.core.labels import Levels
     from pgmult.formulas.language import Call, names_in, parse
 
@@ -155,6 +161,8 @@ def _gaps(
     if none is not None:
         labels = table.columns[columns["alternative"]]
         gaps &= (labels != none) & ~table.missing(columns["alternative"])
+    if columns.get("available") in table.cells:
+        gaps[np.setdiff1d(np.arange(len(gaps)), available_rows(table, columns["available"])[1])] = 0
     if not gaps.any():
         return gaps, ""
     if table.missing(*keys).any():
@@ -178,7 +186,7 @@ def _left_out(table: "DataTable", what: str, names: list[str], number: int) -> s
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.choice.data import outcome_of
+    from pgmult.choice.data import available_rows, outcome_of
     from pgmult.choice.mixed_logit import MixedLogit
     from pgmult.choice.people import codes_in_words, numeric_attributes
     from pgmult.choice.tables import explode
@@ -189,11 +197,12 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out, more = read_table(options.table, options), "", {}
     question = titled(table, outcome := outcome_of(parse(options.formula)))
     title = f"{'Choices' if question == outcome else question} in {options.table.name}"
-    columns = {name: getattr(options, name) for name in ("occasion", "alternative", "weight")}
+    names = ("occasion", "alternative", "weight", "available")
+    columns = {name: getattr(options, name) for name in names}
     if options.wide:
         more = {"wide": _wide(options, table)}
         table, left_out = _long(table, more["wide"], options)
-        columns |= {"occasion": ["occasion"], "alternative": "alternative"}
+        columns |= {"occasion": ["occasion"], "alternative": "alternative", "available": None}
     elif not options.occasion:
         raise ValueError(
             "--occasion must name the columns that identify occasions, or --wide the columns of"
@@ -203,13 +212,15 @@ def _job(options: argparse.Namespace) -> Job:
         gaps, left_out = _gaps(table, options.formula, columns, none=options.none)
         table = table[~gaps]
     if options.ranks:
+        if columns["available"] is not None:
+            table, _ = available_rows(table, columns["available"])
         table = read(explode(table, outcome, columns["occasion"]))
     signs = dict.fromkeys(options.positive or (), 1)
     signs |= dict.fromkeys(options.negative or (), -1)
     data = table.choices(
         options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
         base=options.base, weights=options.weight, signs=signs, worst=options.worst,
-        none=options.none,
+        none=options.none, available=columns["available"],
     )  # fmt: skip
     model = MixedLogit()
     if options.price is not None:
@@ -243,6 +254,7 @@ def _predict(
     if said:
         complain(said)
     if labels and "row" in answer.axes:
+        labels = {name: cells[answer.labels["row"]] for name, cells in labels.items()}
         return replace(answer, labels={**answer.labels, "row": labels})
     return answer
 

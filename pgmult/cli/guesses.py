@@ -38,6 +38,7 @@ _MOST_SYMBOLS, MOST_TERMS, _MOST_LEVELS = 60, 6, 300
 _FEWEST_STEPS, _FEWEST_OCCASIONS = 10, 5
 _MOST_NUMBERS = 2  # columns of fractions beside counts of rows
 _WIDTH = 94  # of a command's lines
+_LEAST_SCORE = -3.0  # of an outcome: treatments, traits and times that nothing speaks for have less
 _CLOSE, _MOST_GUESSES = 2.0, 3  # outcomes whose scores are so close to the best are all printed
 _ALIKE = 3  # letters with which names of columns of a kind begin
 _ROUNDED = 1.005  # sum of shares, each of them rounded
@@ -223,6 +224,7 @@ class Guesses:
         """
         scores = {c: self._score(c) for c in self.columns if self._can_be_outcome(c)}
         ranked = sorted(scores, key=lambda c: -scores[c])
+        ranked = ranked if max(scores.values(), default=0.0) > _LEAST_SCORE else []
         close = [c for c in ranked if scores[c] >= scores[ranked[0]] - _CLOSE]
         close = [
             c for i, c in enumerate(close) if not any(_are_of_one_kind(c, x) for x in close[:i])
@@ -299,7 +301,7 @@ class Guesses:
                 commands.append(self._regress(formula, [outcome], terms))
                 names.append(shortened(outcome.name))
         if not commands:
-            return None
+            return self._of_events()
         why = f"Estimate how the shares of '{names[0]}' depend on {limited or 'the '}other columns."
         if len(self.columns) == 1:
             why = f"Estimate the shares of '{names[0]}'."
@@ -316,6 +318,24 @@ class Guesses:
             or_of = " or ".join(f"'{name}'" for name in names[1:])
             why += f" If your question is about {or_of}, paste the command of that column."
         return Guess("Regression", why + self._left_out(outcomes), commands)
+
+    def _of_events(self) -> Guess | None:
+        """The regression of counts of events, where rows have no categories."""
+        count = self.count
+        of_events = count is not None and count.kind == "whole numbers"
+        if (
+            count is None
+            or not of_events
+            or count.is_called("weight")
+            or not in_formula(count.name)
+        ):
+            return None
+        terms = dict([*self._terms(count).items()][:MOST_TERMS])
+        formula = f"{in_formula(count.name)} ~ {' + '.join(terms)}"
+        family: Option = ("--family", ["negative_binomial"])
+        why = f"Estimate how '{shortened(count.name)}', a count of events, depends on the other"
+        fit = self._fit("regression", [count, *terms.values()], [family], formula)
+        return Guess("Regression", f"{why} columns.", [fit]) if terms else None
 
     def _of_shares_in_rows(self, share: ColumnGuess, category: ColumnGuess) -> Guess | None:
         """Rows that have the share of a category, in a sample whose size is a column."""
@@ -419,7 +439,9 @@ class Guesses:
         others = [c for c in self.columns if c not in (*run, self.time, *self.identifiers)]
         numbers = [c for c in others if c.is_number and not c.is_called("trials", "total")]
         alike = len(run) > 2 and len(begin_alike([c.name for c in run])) >= _ALIKE
+        counted = any(min(c.counts) == 0 or c.is_called("pair") for c in run)
         few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
+        few = few and (len(run) > 2 or len(others) > 0 or counted)  # else as speed and distance
         sure = len(run) > 2 or any(c.is_called("pair") for c in run)
         few = few and not any(
             self._can_be_outcome(c) and (c.is_outcome or not sure) and not c.is_trait
@@ -718,6 +740,22 @@ class Guesses:
         why = f"Find the topics of the {len(document.counts):,} documents in"
         why += f" '{shortened(document.name)}'; each row is a word, '{shortened(word.name)}'"
         return self._of_topics(why, what, terms)
+
+    def without_outcome(self) -> str:
+        """What a table without an outcome would need."""
+        used = {*self.identifiers, self.time}
+        numbers = [c for c in self.columns if c.is_number and c not in used and not c.is_time]
+        labels = [c for c in self.columns if c.is_category]
+        said = "No column looks like an outcome of categories or counts."
+        if numbers:
+            said += (
+                f" To model {listed(numbers, 2)}, make labels of the numbers first, such as low,"
+            )
+            said += " medium and high."
+        if labels:
+            said += f" To model {listed(labels, 2)}, write the column on the left of a formula:"
+            said += " pgmult regression fit FILE 'COLUMN ~ ...' --out run."
+        return said
 
     def lacking(self) -> list[str]:
         """Sentences on columns that a job needs and that are not there."""
@@ -1044,7 +1082,12 @@ class Guesses:
                  or (column.is_category and len(column.counts) * number == self.num_rows))
         ]  # fmt: skip
         names.sort(key=lambda column: not column.is_called("alternative"))
-        attributes, coded = self._of_alternatives(where, (taken, occasion, *people, *names))
+        available = [
+            c for c in self.columns
+            if c.is_called("available") and c.is_yes_or_no and _is_at_most(taken, c)
+        ]  # fmt: skip
+        beside = (taken, occasion, *people, *names, *available)
+        attributes, coded = self._of_alternatives(where, beside)
         outcome = in_formula(taken.name)
         none = _none_of_these(names[0], attributes.values()) if names else None
         if none is not None:  # columns that mark it are its constant
@@ -1085,7 +1128,9 @@ class Guesses:
         used = [taken, *attributes.values(), *people[:1], *names[:1]]
         respondents = [column.name for column in people[:1] if same]
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
-        options += naming(alternative=names[0] if names else None)
+        options += naming(
+            alternative=names[0] if names else None, available=next(iter(available), None)
+        )
         options += _price_option(name for name, column in of_rows.items() if column.is_number)
         if none is not None:
             options += [("--none", [none])]

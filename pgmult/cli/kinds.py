@@ -89,11 +89,11 @@ class ColumnGuess:
 
     @cached_property
     def roles(self) -> set[str]:
-        """Roles that a word of the name says."""
+        """Roles that a word of the name says, or the whole name: ``OnTime``."""
+        words = self.words | {re.sub(r"[\W\d_]", "", self.name.lower())}
         return {
-            role for role, pattern in rules().names.items()
-            if any(map(pattern.fullmatch, self.words))
-        }  # fmt: skip
+            role for role, pattern in rules().names.items() if any(map(pattern.fullmatch, words))
+        }
 
     def is_called(self, *roles: str) -> bool:
         """Whether its name says one of these roles."""
@@ -118,7 +118,7 @@ class ColumnGuess:
     def is_time(self) -> bool:
         """Whether cells are dates, years, or numbers whose name says when."""
         years = self.kind == "whole numbers" and all(1500 <= x <= 2200 for x in self.counts)
-        numbers = self.is_number and len(self.counts) > 1
+        numbers = self.is_number and len(self.counts) > 1 and self.is_outcome < 2
         return self.is_dates or (numbers and (years or self.is_called("time")))
 
     @property

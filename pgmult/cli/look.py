@@ -92,7 +92,7 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
         )
     guesses = Guesses(path, [c for c in columns if c.name not in misread], reading)
     jobs = guesses.jobs()
-    remarks += guesses.lacking()
+    remarks += guesses.lacking() or ([] if jobs else [guesses.without_outcome()])
     held = Table(
         "",
         [

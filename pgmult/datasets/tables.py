@@ -332,6 +332,7 @@ class DataTable(ExactTable):
         signs: Mapping[str, int] | None = None,
         worst: str | None = None,
         none: Any = None,
+        available: str | None = None,
     ) -> "ChoiceRows":
         """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
         from pgmult.choice.data import choices_of
@@ -339,7 +340,7 @@ class DataTable(ExactTable):
         with rows_in_words(self):
             return choices_of(
                 formula, self, occasion=occasion, alternative=alternative, base=base,
-                weights=weights, signs=signs, worst=worst, none=none,
+                weights=weights, signs=signs, worst=worst, none=none, available=available,
             )  # fmt: skip
 
 

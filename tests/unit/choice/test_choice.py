@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -657,6 +658,49 @@ def test_alternatives_of_wide_tables_are_found_by_their_names(key):
     yes = WIDE | {"there": ["Yes", "no", "YES"]}
     again = lengthen(yes, "choice", {"p": {1: "p1", 2: "p2", 3: "p3"}}, {key: "there"})
     assert again["p"].tolist() == found["p"].tolist()
+
+
+@pytest.mark.parametrize("shape", [list, pgmult.read])
+def test_alternatives_that_were_not_available_are_left_out(shape):
+    is_there = (np.arange(NUM) % SIZE != (np.arange(NUM) // SIZE) % SIZE) | TABLE["taken"]
+    table = TABLE | {"av": is_there.astype(int)}
+    left = {name: np.asarray(column)[is_there] for name, column in TABLE.items()}
+    source = pgmult.read(table) if shape is pgmult.read else table
+    one, other = data(table=source, available="av"), data(table=left)
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.source, np.flatnonzero(is_there)[other.source])
+    again, _ = rows_like(one, table, None, False)  # as in the data, without being asked again
+    np.testing.assert_array_equal(again.source, one.source)
+    taken = int(np.flatnonzero(TABLE["taken"])[2])
+    with pytest.raises(ValueError, match=f"not at row {taken}"):
+        data(
+            table=table | {"av": np.where(np.arange(NUM) == taken, 0, table["av"])}, available="av"
+        )
+    with pytest.raises(ValueError, match="must be another column"):
+        data(table=table, available="taken")
+
+
+def test_the_command_line_leaves_out_what_was_not_available(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    there = [i % SIZE != (i // SIZE) % SIZE or bool(t) for i, t in enumerate(TABLE["taken"])]
+    trips = np.arange(NUM) // SIZE
+    rows = zip(trips, TABLE["mode"], PRICE, TABLE["taken"], there, strict=True)
+    lines = [f"{c},{m},{'' if not a else p},{int(t)},{int(a)}" for c, m, p, t, a in rows]
+    Path("t.csv").write_text("\n".join(["trip,mode,price,taken,av", *lines]) + "\n")
+    words = ["taken ~ price", "--occasion", "trip", "--alternative", "mode", "--available", "av"]
+    fit = ["choice", "fit", "t.csv", *words, "--drop-incomplete", "--no-compare"]
+    draws = ["--draws", "8", "--tune", "4", "--chains", "1", "--quiet", "--out", "run"]
+    assert cli.main([*fit, *draws]) == 0
+    assert cli.main(["choice", "predict", "run", "t.csv", "--drop-incomplete"]) == 0
+    out = capsys.readouterr().out
+    assert f"{sum(there)} rows, {PEOPLE * EACH} occasions" in out
+    printed = [
+        int(line.split(",")[0]) for line in out.split("row,mean")[1].splitlines()[1:] if line
+    ]
+    assert printed == [i for i, a in enumerate(there) if a]
+    draws[-1] = "other"
+    assert cli.main([*fit, "--wide", "price=price{}", *draws]) == 2
+    assert "--available must be such as" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -654,6 +654,10 @@ def test_a_conjoint_is_a_choice_by_its_labels(tmp_path):
     (command,) = commands(tmp_path, table)["Choice"]
     assert "'chosen ~ colour + (colour | respondent)'" in command
     assert "--occasion task" in command
+    available = [max(one, int(i % 6 > 0)) for i, one in enumerate(chosen)]
+    (command,) = commands(tmp_path, {"av": available} | table)["Choice"]
+    assert "'chosen ~ colour + (colour | respondent)'" in command
+    assert "--available av" in command
 
 
 def test_a_dummy_of_a_year_is_neither_a_choice_nor_an_outcome(tmp_path):
@@ -694,3 +698,33 @@ def test_a_file_may_be_called_after_its_outcome(tmp_path):
     table |= {"smoker": draw(2, ["no", "yes"]), "hypertension": draw(3, [0, 1])}
     jobs = Guesses(tmp_path / "first_stroke.csv", columns_of(pgmult.read(table)), []).jobs()
     assert "'stroke ~ " in jobs[0].commands[0]
+
+
+def test_a_table_without_an_outcome_has_no_job_and_says_what_it_lacks(tmp_path, capsys):
+    numbers = {"speed": [4 + i % 19 for i in range(N)], "dist": [2 + i * 7 % 90 for i in range(N)]}
+    trial = {
+        "age": [20.5 + i * 11 % 60 for i in range(N)], "treatment": ["placebo", "drug"] * (N // 2),
+        "size": [0.5 + i * 7 % 90 for i in range(N)],
+    }  # fmt: skip
+    for table, advice in ((numbers, "labels of the numbers"), (trial, "left of a formula")):
+        assert not commands(tmp_path, table)
+        lines = [
+            ",".join(table),
+            *(",".join(map(str, row)) for row in zip(*table.values(), strict=True)),
+        ]
+        (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+        assert cli.main([str(tmp_path / "t.csv")]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "No job fits this table" in out
+        assert advice in out
+    events = {"spray": draw(1, ["A", "B", "C"]), "count": [i * 7 % 23 for i in range(N)]}
+    (command,) = commands(tmp_path, events)["Regression"]
+    assert "'count ~ spray' --family negative_binomial" in command
+
+
+@pytest.mark.parametrize("name", ["OnTime", "on_time", "ontime"])
+@pytest.mark.parametrize("labels", [(0, 1), ("no", "yes")])
+def test_what_came_on_time_is_an_outcome(tmp_path, name, labels):
+    table = {"carrier": draw(1, ["A", "B", "C"]), name: draw(2, labels)}
+    command, *_ = commands(tmp_path, table)["Regression"]
+    assert f"'{name} ~ carrier'" in command
