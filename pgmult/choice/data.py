@@ -510,7 +510,7 @@ def available_rows(
     exact = table if isinstance(table, ExactTable) else ExactTable(exact_columns(table, what))
     column = as_kind(column, "available", str)
     is_there = amounts_of(table_column(exact.cells, column, "available"), column) > 0.0
-    if outcome in exact.cells and not is_there.all():
+    if outcome is not None and outcome in exact.cells and not is_there.all():
         taken = exact.cells[outcome].values[~is_there]
         bad = ~missing_in(taken) & (amounts_of(np.where(missing_in(taken), 0, taken), outcome) > 0)
         if bad.any():

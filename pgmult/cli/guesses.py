@@ -322,13 +322,7 @@ class Guesses:
     def _of_events(self) -> Guess | None:
         """The regression of counts of events, where rows have no categories."""
         count = self.count
-        of_events = count is not None and count.kind == "whole numbers"
-        if (
-            count is None
-            or not of_events
-            or count.is_called("weight")
-            or not in_formula(count.name)
-        ):
+        if count is None or count.kind != "whole numbers" or not count.is_called("several"):
             return None
         terms = dict([*self._terms(count).items()][:MOST_TERMS])
         formula = f"{in_formula(count.name)} ~ {' + '.join(terms)}"
