@@ -107,7 +107,7 @@ class MixedLogitState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedLogit(Checked, SweepsInBlocks):
+class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
     """Choices among alternatives by people whose tastes differ.
 
     Parameters

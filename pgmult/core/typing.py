@@ -286,7 +286,7 @@ def data_of(model: Any, data: Any) -> Any:
     return model.as_data(data) if isinstance(model, TakesRawData) else data
 
 
-def variable(model: Model[Data, State], state: State, data: Data, name: str) -> Any:
+def variable(model: object, state: object, data: object, name: str) -> Any:
     """The value of a keepable variable: an attribute of the state, or by a method of the model."""
     if hasattr(state, name):
         return getattr(state, name)

@@ -33,14 +33,14 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial, reduce
 from itertools import count, pairwise
 from threading import Lock, get_ident
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,28 @@ BLOCK_ROWS = 2048
 
 _MOST_ROWS = 2**31
 
-State = TypeVar("State")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+State = TypeVar("State", bound="DataclassInstance")
+Data = TypeVar("Data", bound="HasRows")
+
+
+class HasRows(Protocol):
+    """Data of a model in blocks."""
+
+    def rows(self, part: slice, /) -> Self:
+        """The data of neighbouring rows."""
+
+
+class Tables(Protocol):
+    """Tables in which blocks that are done one after the other count."""
+
+    def counts(self) -> tuple[IntArray, ...]:
+        """The counts so far."""
+
+    def another(self) -> Self:
+        """The tables of another thread."""
 
 
 class Sums(NamedTuple):
@@ -68,7 +89,7 @@ class Sums(NamedTuple):
     rounded : tuple of float arrays
     """
 
-    exact: tuple[NDArray[Any], ...]
+    exact: tuple[IntArray, ...]
     rounded: tuple[FloatArray, ...]
 
 
@@ -109,7 +130,7 @@ Asks = Callable[[Ask], Sums]
 """What a shared step asks all blocks with."""
 
 
-class SweepsInBlocks:
+class SweepsInBlocks(Generic[Data, State]):
     """A base of models whose sweep is `step`: a `pgmult.core.typing.Model` with the parts below.
 
     Fields of the state whose axes, in `dims`, begin with `row_dim` are *local*, of rows; all others
@@ -147,8 +168,10 @@ class SweepsInBlocks:
     cell_dim: ClassVar[str] = ""
     summary_names: ClassVar[frozenset[str]] = frozenset()
     whole_names: ClassVar[frozenset[str]] = frozenset()
+    dims: ClassVar[Mapping[str, tuple[str, ...]]]
+    block_rows: int
 
-    def sweep_tables(self, state: Any, data: Any) -> Any:
+    def sweep_tables(self, state: State, data: Data) -> Tables | None:
         """Tables as large as what is shared, for all blocks that are done one after the other.
 
         They go to ``local_step(rng, state, data, tables)``, which leaves out of its sums what it
@@ -157,7 +180,9 @@ class SweepsInBlocks:
         """
         return None
 
-    def local_step(self, rng: np.random.Generator, state: Any, data: Any) -> tuple[Any, Any, Sums]:
+    def local_step(
+        self, rng: np.random.Generator, state: State, data: Data
+    ) -> tuple[State, object, Sums]:
         """Move the local fields of one block.
 
         Returns
@@ -171,27 +196,27 @@ class SweepsInBlocks:
         raise NotImplementedError
 
     def shared_step(
-        self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks
-    ) -> Any:
+        self, rng: np.random.Generator, state: State, sums: Sums, data: Data, ask: Asks
+    ) -> State:
         """Move the shared fields, given the sums over all blocks, and those that it asks for.
 
         The local fields of `state` stay as they are, and may be None; no row of `data` is read.
         """
         raise NotImplementedError
 
-    def summary_table(self, state: Any, data: Any) -> Any:
+    def summary_table(self, state: State, data: Data) -> object:
         """A table that goes to ``local_summary(state, data, table)``, or None."""
         return None
 
-    def local_summary(self, state: Any, data: Any) -> Sums:
+    def local_summary(self, state: State, data: Data) -> Sums:
         """What is kept of one block: the first of `rounded` is its log likelihood."""
         raise NotImplementedError
 
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+    def summarized(self, name: str, state: State, summary: Sums, data: Data) -> object:
         """A variable out of `summary_names` from shared fields and the sum of all summaries."""
         raise KeyError(name)
 
-    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Any] | None:
+    def shared_start(self, rng: np.random.Generator, data: Data) -> tuple[State, object] | None:
         """A state, of which the shared fields count, and what rows start from: a small dataclass.
 
         None where rows start together, by ``init``: then no random number is drawn. Others start
@@ -199,30 +224,30 @@ class SweepsInBlocks:
         """
         return None
 
-    def step(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+    def step(self, rng: np.random.Generator, state: State, data: Data) -> State:
         """One sweep over all variables, block after block of rows."""
         return step(self, rng, state, data)
 
-    def log_likelihood(self, state: Any, data: Any) -> float:
+    def log_likelihood(self, state: State, data: Data) -> float:
         """Log probability of the observations given the state, up to a constant."""
         return log_likelihood(self, state, data)
 
 
-def is_in_blocks(model: Any) -> bool:
+def is_in_blocks(model: object) -> bool:
     """Whether a model's sweeps are made of blocks."""
     return isinstance(model, SweepsInBlocks) and model.in_blocks
 
 
-def as_block_model(model: Any) -> Any:
+def as_block_model(model: object) -> SweepsInBlocks[Any, Any]:
     """The model, if its sweeps are made of blocks."""
-    if not is_in_blocks(model):
+    if not isinstance(model, SweepsInBlocks) or not model.in_blocks:
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
         )
     return model
 
 
-def as_block_rows(value: Any, name: str = "block_rows") -> int:
+def as_block_rows(value: object, name: str = "block_rows") -> int:
     """A number of rows for each block."""
     return as_positive_int(value, name, maximum=_MOST_ROWS)
 
@@ -330,33 +355,33 @@ def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tup
     return tuple(np.add(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _axis(model: Any) -> str:
+def _axis(model: SweepsInBlocks[Data, State]) -> str:
     """The axis that local fields begin with."""
     return str(model.cell_dim or model.row_dim)
 
 
-def is_of_rows(model: Any, name: str) -> bool:
+def is_of_rows(model: SweepsInBlocks[Data, State], name: str) -> bool:
     """Whether a variable has a value for each row, or for each cell of a row."""
     return model.dims[name][:1] in ((model.row_dim,), (_axis(model),))
 
 
-def local_fields(model: Any, state: Any) -> tuple[str, ...]:
+def local_fields(model: Any, state: State) -> tuple[str, ...]:
     """Names of the fields of a state that hold rows."""
     dims, axis = model.dims, (_axis(model),)
     return tuple(f.name for f in fields(state) if dims.get(f.name, ())[:1] == axis)
 
 
-def num_rows(model: Any, state: Any, data: Any) -> int:
+def num_rows(model: SweepsInBlocks[Data, State], state: State, data: Data) -> int:
     """How many rows a state has."""
     offsets = getattr(data, "row_offsets", None)
     return _num_cells(model, state) if offsets is None else len(offsets) - 1
 
 
-def _num_cells(model: Any, state: Any) -> int:
+def _num_cells(model: SweepsInBlocks[Data, State], state: State) -> int:
     return len(getattr(state, local_fields(model, state)[0]))
 
 
-def cells(data: Any, part: slice) -> slice:
+def cells(data: Data, part: slice) -> slice:
     """Where local fields hold these rows: the same numbers unless rows have several cells."""
     offsets = getattr(data, "row_offsets", None)
     if offsets is None:
@@ -364,39 +389,39 @@ def cells(data: Any, part: slice) -> slice:
     return slice(int(offsets[part.start]), int(offsets[part.stop]))
 
 
-def take_rows(model: Any, state: State, part: slice) -> State:
+def take_rows(model: SweepsInBlocks[Data, State], state: State, part: slice) -> State:
     """The state of neighbouring `cells`, without copies."""
     local = {name: getattr(state, name)[part] for name in local_fields(model, state)}
-    return replace(state, **local)  # type: ignore[type-var]
+    return replace(state, **local)
 
 
-def put_rows(model: Any, whole: State, part: slice, state: State) -> None:
+def put_rows(model: SweepsInBlocks[Data, State], whole: State, part: slice, state: State) -> None:
     """Write the rows of a state into `cells` of a larger one: `empty_rows` makes it."""
     for name in local_fields(model, state):
         getattr(whole, name)[part] = getattr(state, name)
 
 
-def empty_rows(model: Any, state: State, size: int) -> State:
+def empty_rows(model: SweepsInBlocks[Data, State], state: State, size: int) -> State:
     """A state with room for so many cells like those of `state`."""
     local = {}
     for name in local_fields(model, state):
         array = getattr(state, name)
         local[name] = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    return replace(state, **local)  # type: ignore[type-var]
+    return replace(state, **local)
 
 
-def without_rows(model: Any, state: State) -> State:
+def without_rows(model: SweepsInBlocks[Data, State], state: State) -> State:
     """The shared fields of a state; the local ones are None."""
-    return replace(state, **dict.fromkeys(local_fields(model, state)))  # type: ignore[type-var]
+    return replace(state, **dict.fromkeys(local_fields(model, state)))
 
 
-def with_rows_of(model: Any, shared: State, state: State) -> State:
+def with_rows_of(model: SweepsInBlocks[Data, State], shared: State, state: State) -> State:
     """The state with these shared fields and the rows of another."""
     local = {name: getattr(state, name) for name in local_fields(model, state)}
-    return replace(shared, **local)  # type: ignore[type-var]
+    return replace(shared, **local)
 
 
-class MovedRows(NamedTuple):
+class MovedRows(NamedTuple, Generic[State]):
     """Neighbouring rows after their step of a sweep, or an answer.
 
     Attributes
@@ -409,18 +434,28 @@ class MovedRows(NamedTuple):
         Of what they say.
     """
 
-    state: Any
-    held: list[Any]
+    state: State
+    held: list[object]
     total: Total
 
 
-def started(model: Any, rng: np.random.Generator, state: State, found: Any, data: Any) -> State:
+def started(
+    model: Any,
+    rng: np.random.Generator,
+    state: State,
+    found: object,
+    data: Any,
+) -> State:
     """The state with rows where `local_start` has them, all in this process."""
-    return replace(state, **local_starts(model, new_key(rng), found, data))  # type: ignore[type-var]
+    return replace(state, **local_starts(model, new_key(rng), found, data))
 
 
 def local_starts(
-    model: Any, key: NDArray[np.uint64], found: Any, data: Any, first: int = 0
+    model: Any,
+    key: NDArray[np.uint64],
+    found: object,
+    data: Any,
+    first: int = 0,
 ) -> dict[str, NDArray[Any]]:
     """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)
@@ -436,15 +471,15 @@ def local_starts(
 
 
 def local_steps(
-    model: Any,
+    model: SweepsInBlocks[Data, State],
     key: NDArray[np.uint64],
-    state: Any,
-    data: Any,
+    state: State,
+    data: Data,
     first: int = 0,
     *,
     overwrite: bool = False,
     threads: int = 1,
-) -> MovedRows:
+) -> MovedRows[State]:
     """The local steps of neighbouring blocks.
 
     Parameters
@@ -466,7 +501,7 @@ def local_steps(
     """
     tables = _Tables(model, state, data)
 
-    def move(rng: np.random.Generator, here: Any, of: Any, _: int) -> tuple[Any, Any, Sums]:
+    def move(rng: np.random.Generator, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
         return _local_step(model, rng, here, of, *tables.mine())
 
     moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
@@ -474,31 +509,49 @@ def local_steps(
     return moved
 
 
-def _sampler(model: Any, data: Any) -> Any:
+def _sampler(model: Any, data: Data) -> Any:
     """The sampler of a model for some rows, if it has one."""
     has_one = isinstance(model, Sampled)
     return sampler_of(model, data) if has_one else None
 
 
-def _local_step(model: Any, rng: Any, state: Any, data: Any, *tables: Any) -> tuple[Any, Any, Sums]:
+def _local_step(
+    model: SweepsInBlocks[Data, State],
+    rng: np.random.Generator,
+    state: State,
+    data: Data,
+    *tables: object,
+) -> tuple[State, object, Sums]:
     """The local step of one block, by the model's sampler if it has one."""
     moves = _sampler(model, data)
     if moves is None:
-        return model.local_step(rng, state, data, *tables)  # type: ignore[no-any-return]
+        return model.local_step(rng, state, data, *tables)
     return moves.local_step(rng, state)  # type: ignore[no-any-return]
 
 
-def shared_step(model: Any, rng: Any, state: Any, sums: Sums, data: Any, ask: Asks) -> Any:
+def shared_step(
+    model: SweepsInBlocks[Data, State],
+    rng: np.random.Generator,
+    state: State,
+    sums: Sums,
+    data: Data,
+    ask: Asks,
+) -> State:
     """The shared step, by the model's sampler if it has one."""
     moves = _sampler(model, data)
     if moves is None:
         return model.shared_step(rng, state, sums, data, ask)
-    return moves.shared_step(rng, state, sums, ask)
+    return moves.shared_step(rng, state, sums, ask)  # type: ignore[no-any-return]
 
 
 def answer(
-    model: Any, ask: Ask, rng: Any, state: Any, held: Any, data: Any
-) -> tuple[Any, Any, Sums]:
+    model: SweepsInBlocks[Data, State],
+    ask: Ask,
+    rng: np.random.Generator | None,
+    state: State,
+    held: object,
+    data: Data,
+) -> tuple[State, object, Sums]:
     """The answer of one block."""
     if ask.of_held:
         sums = getattr(held, ask.method)(*ask.arrays)
@@ -512,11 +565,11 @@ def answer(
 class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
-    def __init__(self, model: Any, state: Any, data: Any):
+    def __init__(self, model: SweepsInBlocks[Data, State], state: State, data: Data):
         self._first = model.sweep_tables(state, data)
-        self._lock, self._of_threads = Lock(), dict[int, Any]()
+        self._lock, self._of_threads = Lock(), dict[int, Tables]()
 
-    def mine(self) -> tuple[Any, ...]:
+    def mine(self) -> tuple[Tables, ...]:
         """The tables in which this thread counts, or none."""
         if self._first is None:
             return ()
@@ -533,22 +586,24 @@ class _Tables:
 
 
 def local_answers(
-    model: Any,
+    model: SweepsInBlocks[Data, State],
     key: NDArray[np.uint64],
     number: int,
     ask: Ask,
-    moved: MovedRows,
-    data: Any,
+    moved: MovedRows[State],
+    data: Data,
     first: int = 0,
     *,
     threads: int = 1,
-) -> MovedRows:
+) -> MovedRows[State]:
     """The answers of neighbouring blocks to an `Ask`, the `number`-th of a sweep, from 1.
 
     Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
     """
 
-    def of_block(rng: Any, here: Any, of: Any, i: int) -> tuple[Any, Any, Sums]:
+    def of_block(
+        rng: np.random.Generator | None, here: State, of: Data, i: int
+    ) -> tuple[State, object, Sums]:
         return answer(model, ask, rng, here, moved.held[i], of)
 
     seed = (key, number) if ask.draws else None
@@ -557,20 +612,20 @@ def local_answers(
 
 
 def _each_block(
-    model: Any,
+    model: SweepsInBlocks[Data, State],
     seed: tuple[NDArray[np.uint64], int] | None,
-    state: Any,
-    data: Any,
+    state: State,
+    data: Data,
     first: int,
-    move: Callable[..., tuple[Any, Any, Sums]],
+    move: Callable[..., tuple[State, object, Sums]],
     overwrite: bool,
     threads: int,
-) -> MovedRows:
+) -> MovedRows[State]:
     """`move` of every block: its generator, rows, data and number among these."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
     whole: Any = state if overwrite else None
-    kept: list[Any] = [None] * len(parts)
+    kept: list[object] = [None] * len(parts)
     lock = Lock()
 
     def act(i: int) -> Sums:
@@ -623,12 +678,12 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
 
 
 def step(
-    model: Any,
+    model: SweepsInBlocks[Data, State],
     rng: np.random.Generator,
-    state: Any,
-    data: Any,
-    other_step: Callable[..., Any] | None = None,
-) -> Any:
+    state: State,
+    data: Data,
+    other_step: Callable[..., State] | None = None,
+) -> State:
     """One sweep of a model in blocks, all blocks in this process.
 
     `other_step` takes the place of the model's shared step.
@@ -653,13 +708,13 @@ def step(
 
 
 def _step_of_one(
-    model: Any,
+    model: SweepsInBlocks[Data, State],
     rng: np.random.Generator,
     key: NDArray[np.uint64],
-    state: Any,
-    data: Any,
-    take: Callable[..., Any],
-) -> Any:
+    state: State,
+    data: Data,
+    take: Callable[..., State],
+) -> State:
     """`step` of a single block, without copies of rows and totals: small data need it fast."""
     state, held, sums = _local_step(model, block_rng(key, 0), state, data)
     numbers = count(1)
@@ -684,7 +739,9 @@ def _as_result(sums: Sums) -> Sums:
     return Sums(tuple(np.asarray(value, dtype=np.int64) for value in sums.exact), sums.rounded)
 
 
-def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 1) -> Total:
+def summaries(
+    model: SweepsInBlocks[Data, State], state: State, data: Data, first: int = 0, threads: int = 1
+) -> Total:
     """Summaries of neighbouring blocks, for what is kept: arguments as in `local_steps`."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     alone = len(parts) == 1
@@ -702,7 +759,7 @@ def summaries(model: Any, state: Any, data: Any, first: int = 0, threads: int = 
 
 
 @contextmanager
-def _rows_named(model: Any, b: int) -> Iterator[None]:
+def _rows_named(model: SweepsInBlocks[Data, State], b: int) -> Iterator[None]:
     """Errors of block b that name a row, such as "document 3", name it by its number in the whole.
 
     That number is `block_rows` times b more.
@@ -718,13 +775,15 @@ def _rows_named(model: Any, b: int) -> Iterator[None]:
         raise
 
 
-def log_likelihood(model: Any, state: Any, data: Any) -> float:
+def log_likelihood(model: SweepsInBlocks[Data, State], state: State, data: Data) -> float:
     """The log likelihood of all rows, added up over blocks."""
     parts = blocks(num_rows(model, state, data), model.block_rows)
     return float(summaries(model, state, data).result(len(parts)).rounded[0])
 
 
-def shared_variable(model: Any, state: Any, summary: Sums, data: Any, name: str) -> Any:
+def shared_variable(
+    model: SweepsInBlocks[Data, State], state: State, summary: Sums, data: Data, name: str
+) -> object:
     """The value of a variable without a row axis, where no process holds all rows.
 
     Parameters

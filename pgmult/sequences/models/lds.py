@@ -90,7 +90,7 @@ _MOST_NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks, Checked):
+class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDSState], Checked):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters

@@ -185,7 +185,7 @@ def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArra
     return probs
 
 
-class AllocatedTopics(SweepsInBlocks, ABC):
+class AllocatedTopics(SweepsInBlocks[Any, Any], ABC):
     """The methods of all topic models, LDA included."""
 
     __slots__ = ()
