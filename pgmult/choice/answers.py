@@ -6,7 +6,6 @@ people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -94,7 +93,7 @@ def _drawn_probs(
 
 def predict(
     run: Posterior,
-    new: Any = None,
+    new: object = None,
     *,
     occasion: str | Sequence[str] | None = None,
     by: str | None = None,
@@ -160,9 +159,9 @@ def _shares(
 def effects(
     run: Posterior,
     column: str,
-    values: Sequence[Any] | None = None,
+    values: Sequence[object] | None = None,
     *,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | None = None,
     max_draws: int = 200,
     probability: float = 0.9,

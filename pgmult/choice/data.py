@@ -313,11 +313,11 @@ def _between(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:
 
 def choices_of(
     formula: str,
-    table: Any,
+    table: object,
     *,
     occasion: str | Sequence[str],
     alternative: str | None = None,
-    base: Any = None,
+    base: object = None,
     weights: str | None = None,
     signs: Mapping[str, int] | None = None,
     worst: str | None = None,
@@ -432,7 +432,7 @@ def choices_of(
 
 
 def rows_like(
-    data: ChoiceRows, table: Any, occasion: str | Sequence[str] | None, new_people: bool
+    data: ChoiceRows, table: object, occasion: str | Sequence[str] | None, new_people: bool
 ) -> tuple[ChoiceRows, IntArray]:
     """The same attributes of another table.
 
@@ -547,7 +547,7 @@ def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     return np.asarray(out * _weights(data, columns) if data.weighted_by in columns else out)
 
 
-def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
+def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
     """The column of alternatives: labels, numbers among them in their order, the base first."""
     cells = table_column(columns, name, "alternative")
     labels = labels_of(cells, name)
@@ -559,7 +559,7 @@ def _named(columns: Mapping[str, Cells], name: str, base: Any) -> Cells:
 
 
 def _with_none(
-    columns: Mapping[str, Cells], parsed: Formula, alternative: Any, none: Any
+    columns: Mapping[str, Cells], parsed: Formula, alternative: Any, none: object
 ) -> dict[str, Cells]:
     """Columns in which "none of these" has attributes, a label, and a column that marks it."""
     if alternative is None:
@@ -631,7 +631,10 @@ def _best_and_worst(
 
 
 def stacked(
-    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str], which: NDArray[Any]
+    columns: Mapping[str, Cells],
+    rows: IntArray,
+    occasion: Sequence[str],
+    which: NDArray[np.generic],
 ) -> dict[str, Cells]:
     """Rows of several choices of an occasion, whose last column then says which choice it is."""
     out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
@@ -668,7 +671,7 @@ def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntA
 
 
 def refuse_words(
-    labels: NDArray[np.str_], name: str, places: Sequence[tuple[Any, int]] | None = None
+    labels: NDArray[np.str_], name: str, places: Sequence[tuple[object, int]] | None = None
 ) -> None:
     """Refuse words among an attribute's numbers, many or rare words, which make labels of all.
 
@@ -802,7 +805,7 @@ def _arranged(
     return arranged | {"cluster": cluster, "groups": _groups(columns, parsed, arranged)}
 
 
-def _listed(occasion: Any) -> list[Any]:
+def _listed(occasion: object) -> list[Any]:
     return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
 
 
@@ -844,7 +847,7 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
         )
 
 
-def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
+def amounts_of(cells: NDArray[np.generic], name: str) -> FloatArray:
     """Truth values, or numbers that are 0 or more."""
     if (truth := truth_of(cells)) is not None:
         return truth.astype(np.float64)
@@ -859,7 +862,7 @@ def amounts_of(cells: NDArray[Any], name: str) -> FloatArray:
     return taken
 
 
-def _refuse_codes(cells: NDArray[Any], name: str) -> NoReturn:
+def _refuse_codes(cells: NDArray[np.generic], name: str) -> NoReturn:
     codes = brief(np.unique(labels_of(cells, name)).tolist())
     raise ValueError(
         f"{name} must be yes or no, true or false, 1 or 0, or a count or share of choices,"

@@ -35,7 +35,7 @@ _SAME = 1e-6  # relative error of derivatives
 
 
 def settings_of(
-    data: ChoiceRows, at: Mapping[str, Any] | None
+    data: ChoiceRows, at: Mapping[str, object] | None
 ) -> tuple[dict[str, Any], list[ChoiceRows]]:
     """Columns that are set, with their values, and the data for each combination of these."""
     asked = {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
@@ -76,7 +76,7 @@ def worth(
     run: Posterior,
     per: str = "price",
     *,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | None = None,
     max_draws: int = 200,
     probability: float = 0.9,
@@ -236,7 +236,7 @@ def elasticities(
     column: str,
     *,
     by: str | None = None,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     max_draws: int = 200,
     probability: float = 0.9,
 ) -> Estimand:
@@ -300,7 +300,7 @@ def _by_label(data: ChoiceRows, of_row: IntArray, size: int, values: FloatArray)
 
 def surplus(
     run: Posterior,
-    new: Any,
+    new: object,
     per: str | None = "price",
     *,
     occasion: str | Sequence[str] | None = None,
@@ -396,7 +396,7 @@ def diversion(
     run: Posterior,
     by: str | None = None,
     *,
-    without: Any = None,
+    without: object = None,
     max_draws: int = 200,
     probability: float = 0.9,
 ) -> Estimand:

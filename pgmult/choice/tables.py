@@ -137,7 +137,7 @@ def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
 
 
 def wide_columns(
-    table: Any,
+    table: object,
     choice: str | None,
     patterns: Mapping[str, str],
     partial: bool = False,
@@ -211,7 +211,7 @@ def wide_columns(
     return columns_by_name
 
 
-def explode(table: Any, rank: str, occasion: str | Sequence[str]) -> ExactTable:
+def explode(table: object, rank: str, occasion: str | Sequence[str]) -> ExactTable:
     """The choices that rankings consist of: the best of all, then the best of the others.
 
     A ranking of J alternatives is as probable as the J - 1 choices together (the rank-ordered or

@@ -119,7 +119,7 @@ class Question:
 CHECK = Question("check", "Compare the data with data that the model simulates")
 
 
-def _effects(run: StoredRun, options: Options, arguments: dict[str, Any]) -> Any:
+def _effects(run: StoredRun, options: Options, arguments: dict[str, object]) -> Any:
     ends = options.difference
     if ends is None:
         return run.ask("effects", **arguments)
@@ -145,7 +145,7 @@ class ActionParser(Parser):
         for add in fill:
             add(self)
 
-    def parse_known_args(self, *arguments: Any, **options: Any) -> Any:
+    def parse_known_args(self, *arguments: object, **options: object) -> Any:
         """Parse arguments, with all options."""
         self.complete()
         return super().parse_known_args(*arguments, **options)
@@ -247,7 +247,7 @@ def add_room(commands: Any, room: Room) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ActionParser)
 
     def action(
-        word: str, text: str, command: Callable[[Options], int], *add: Callable[[Parser], Any]
+        word: str, text: str, command: Callable[[Options], int], *add: Callable[[Parser], object]
     ) -> None:
         added: ActionParser = actions.add_parser(word, help=text, description=f"{text}.")
         added.set_defaults(command=command)

@@ -26,6 +26,7 @@ from pgmult.datasets.tables import read
 from pgmult.fields.covariances import GreatCircle, Matern
 from pgmult.fields.models.multinomial_gp import MultinomialGP
 from pgmult.regression.models.additive import AdditiveRegression
+from pgmult.sampling.chains import Sweep
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -89,7 +90,7 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
         )  # fmt: skip
         scored = sampling["callback"]
 
-        def after(sweep: Any) -> None:
+        def after(sweep: Sweep) -> None:
             scored(sweep)
             pages(sweep)
 
@@ -137,7 +138,7 @@ def _topics(options: Options, say: Say) -> Made:
     model = StructuralTopics(options.topics, _CONCENTRATION)
     score = _completion(held_out, options)
 
-    def report(run: Posterior, **report_options: Any) -> Report:
+    def report(run: Posterior, **report_options: object) -> Report:
         scored, unknown = (
             Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
             for corpus in (training, held_out)
@@ -284,7 +285,7 @@ def _sequences(options: Options, say: Say) -> Made:
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
 
-    def report(run: Posterior, **report_options: Any) -> Report:
+    def report(run: Posterior, **report_options: object) -> Report:
         made: Report = run.report(**report_options)
         hidden = run.states()
         state = int(np.argmax(hidden.emissions.mean[:, dry]))
@@ -323,7 +324,7 @@ def _regression(options: Options, say: Say) -> Made:
         f" Berkeley, 1973: {raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women"
     )
 
-    def report(run: Posterior, **report_options: Any) -> Report:
+    def report(run: Posterior, **report_options: object) -> Report:
         made: Report = run.report(**report_options)
         verdict, section = _where_both_applied(run, raw[0] - raw[1])
         return replace(made, verdict=[verdict, *made.verdict], sections=[section, *made.sections])
@@ -372,7 +373,7 @@ def _choice(options: Options, say: Say) -> Made:
     )
     say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
 
-    def report(run: Posterior, **report_options: Any) -> Report:
+    def report(run: Posterior, **report_options: object) -> Report:
         made: Report = run.report(**report_options)
         hour = run.worth("price").at(attribute="travelling")
         low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))

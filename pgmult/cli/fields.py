@@ -122,7 +122,7 @@ def _job(options: argparse.Namespace) -> Job:
     return Job(model, data, model.default_keep, notes, hidden, note)
 
 
-def _without_gaps(table: Any, options: argparse.Namespace) -> tuple[Any, str]:
+def _without_gaps(table: object, options: argparse.Namespace) -> tuple[Any, str]:
     """The table without gaps, and what was left out of it."""
     needed = {f"--inputs {n}": n for n in options.inputs}
     if options.category is not None:
@@ -139,7 +139,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
     return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     arguments["places"], new = run.notes.get("places"), arguments.pop("new")
     return predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
 

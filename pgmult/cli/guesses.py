@@ -72,7 +72,7 @@ def naming(**columns: ColumnGuess | None) -> list[Option]:
     return [(f"--{name}", [c.name]) for name, c in columns.items() if c is not None]
 
 
-def command_of(words: Iterable[Any], options: Iterable[Option]) -> str:
+def command_of(words: Iterable[object], options: Iterable[Option]) -> str:
     """A command with its words quoted, over several lines where it is long."""
     lines = [""]
     for name, values in [("pgmult", words), *options]:
@@ -1202,7 +1202,7 @@ class Guesses:
             return Guess("Choice", why, [fit])
         return None
 
-    def _name_of(self, cells: list[Any], name: str) -> str:
+    def _name_of(self, cells: list[object], name: str) -> str:
         """The name of the column that holds these cells if `name` is short for it; else `name`."""
         names = [c.name for c in self.columns if c.cells == cells and c.name.startswith(name)]
         return names[0] if names and in_formula(names[0]) == names[0] else name
@@ -1520,7 +1520,7 @@ def _of_choice(
     attributes: list[str],
     whose: str,
     choosers: list[str],
-    labels: Iterable[Any],
+    labels: Iterable[object],
     named: str,
     constants: bool = True,
 ) -> str:
@@ -1552,7 +1552,7 @@ def _none_of_these(alternative: ColumnGuess, attributes: Iterable[ColumnGuess]) 
     return alone.pop()
 
 
-def _marks(column: ColumnGuess, labels: ColumnGuess, label: Any) -> bool:
+def _marks(column: ColumnGuess, labels: ColumnGuess, label: object) -> bool:
     """Whether a column of 0 and 1 is 1 in the rows of a label alone."""
     ones = {name for name, x in zip(labels.cells, column.cells, strict=True) if x == 1}
     return column.is_yes_or_no and ones == {label} and column.follows_from(labels)
@@ -1566,7 +1566,7 @@ def _price_option(names: Iterable[str]) -> list[Option]:
     return [("--price", [price])] if price else []
 
 
-def _is_fixed_by(cells: list[Any], labels: list[Any], of_row: list[Any]) -> bool:
+def _is_fixed_by(cells: list[object], labels: list[object], of_row: list[object]) -> bool:
     """Whether constants of alternatives fix an attribute: all occasions have the same steps."""
     first: dict[Any, tuple[Any, Any]] = {}
     steps = set()

@@ -350,7 +350,7 @@ class ColumnGuess:
         return f"{number}: {', '.join(first)}{', ...' if different > SHOWN else ''}"
 
 
-def shortened(value: Any) -> str:
+def shortened(value: object) -> str:
     """A cell or a name on a terminal: short, and with nothing that a terminal obeys."""
     if isinstance(value, float):
         return f"{value:g}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Report
+    from pgmult.sampling.chains import Sweep
     from pgmult.sampling.posterior import Posterior
 
 _FIRST, _FEWEST_SECONDS = 4.0, 15.0  # after the first sweep; between pages
@@ -64,18 +65,18 @@ class Previews:
         self._thread.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._thread.join()
 
-    def __call__(self, sweep: Any) -> None:
+    def __call__(self, sweep: "Sweep") -> None:
         """After every sweep: a callback of `pgmult.sample`."""
         if self._began is None:
             self._began = time.monotonic()
         self._hold(sweep)
         self._go_on.wait()
 
-    def _hold(self, sweep: Any) -> None:
+    def _hold(self, sweep: "Sweep") -> None:
         """Keep the last states of a chain, until draws are stored."""
         states = self._states
         if states is None:
@@ -203,7 +204,7 @@ def _parts(state: Any) -> list[Any]:
     return [getattr(state, f.name) for f in fields(state)] if is_dataclass(state) else []
 
 
-def _nbytes(state: Any) -> int:
+def _nbytes(state: object) -> int:
     """Bytes of the arrays of a state."""
     inside = _parts(state)
     return int(getattr(state, "nbytes", 0)) + sum(map(_nbytes, inside))

@@ -84,7 +84,7 @@ def _job(options: argparse.Namespace) -> Job:
     return Job(model, data, model.default_keep, notes, note=note)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     from pgmult.formulas.language import parse
 
     new = arguments.pop("new")
@@ -94,7 +94,7 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, A
     return predict_complete(run, new, columns, options, arguments)
 
 
-def _margins(table: Any, options: argparse.Namespace) -> tuple[str, dict[Any, float]]:
+def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any, float]]:
     """Read one margin of a population: a column of labels, and a column of people."""
     from pgmult.core.tables import as_columns
 
@@ -124,7 +124,7 @@ def _rivals(run: StoredRun) -> Any:
 
 
 def _without_gaps(
-    run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
+    run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]
 ) -> dict[str, Any]:
     """Leave out held-out rows with a gap, if that is asked for."""
     if arguments["held_out"] is None:
@@ -136,7 +136,7 @@ def _without_gaps(
     return {**arguments, "held_out": table}
 
 
-def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     return run.ask("check", **_without_gaps(run, options, arguments))
 
 

@@ -21,6 +21,7 @@ from pgmult.core.family import Family, family_of
 
 if TYPE_CHECKING:
     from pgmult.core.comparison import Comparison
+    from pgmult.sampling.chains import Sweep
 
 _NOTES, _HELD_OUT, _COMPARISON = "job.json", "held-out.npz", "comparison.json"
 
@@ -44,7 +45,7 @@ class Job:
     """
 
     model: Any
-    data: Any
+    data: object
     keep: tuple[str, ...] | Mapping[str, int]
     notes: Mapping[str, Any]
     held_out: Mapping[str, Any] = field(default_factory=dict)
@@ -181,7 +182,7 @@ class StoredRun:
         self.must_answer(word)
         return getattr(self.posterior, word)(*arguments, **options)
 
-    def report(self, **more: Any) -> Any:
+    def report(self, **more: object) -> Any:
         """The family's report, with the notes and an earlier comparison."""
         usual = {"title": self.title, "facts": self.facts, "comparison": self.comparison}
         return self.ask("report", **usual | more)
@@ -194,7 +195,7 @@ class StoredRun:
             raise ValueError(f"{self.path} cannot answer {word!r}: {why}")
 
 
-def _write_notes(run: Path, notes: Mapping[str, Any]) -> None:
+def _write_notes(run: Path, notes: Mapping[str, object]) -> None:
     from pgmult.core import sealed
 
     text = json.dumps(notes, ensure_ascii=False, indent=1) + "\n"
@@ -242,7 +243,7 @@ def _beside_pages(
     path: Path,
     notes: Mapping[str, Any],
     report: Callable[[StoredRun], Any],
-    draw: Callable[[Previews], Any],
+    draw: Callable[[Previews], object],
     *job: Any,
 ) -> StoredRun | None:
     """Draw while provisional pages are written; None after Ctrl-C before a draw was kept."""
@@ -256,7 +257,7 @@ def _beside_pages(
 
 
 def sampled(
-    options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], Any]
+    options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], object]
 ) -> StoredRun | None:
     """Sample into a new run directory; None after Ctrl-C before a draw was kept.
 
@@ -267,7 +268,7 @@ def sampled(
     noted = False
 
     def draw(pages: Previews) -> Any:
-        def note(sweep: Any) -> None:
+        def note(sweep: "Sweep") -> None:
             nonlocal noted
             if not noted:
                 job.write(options.out, family.name)
@@ -284,7 +285,7 @@ def sampled(
 
 
 def resumed(
-    options: argparse.Namespace, family: Family, report: Callable[[StoredRun], Any]
+    options: argparse.Namespace, family: Family, report: Callable[[StoredRun], object]
 ) -> StoredRun | None:
     """Go on with a run; None after Ctrl-C before a draw was kept. `report` is as for `sampled`."""
     from pgmult.sampling.driver import resume

@@ -106,7 +106,9 @@ def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
 class _Several(argparse.Action):
     """Stores a column, or a list of several."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+    def __call__(
+        self, parser: object, namespace: object, values: object, option: str | None = None
+    ) -> None:
         before = getattr(namespace, self.dest) or []
         before = [before] if isinstance(before, str) else before
         setattr(namespace, self.dest, [*before, values] if before else values)
@@ -123,7 +125,7 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def _add_data(fit: argparse.ArgumentParser, **more: Any) -> None:
+def _add_data(fit: argparse.ArgumentParser, **more: object) -> None:
     once = {name: {"action": _Once} for name in _ONE_COLUMN}
     add_options(
         fit,
@@ -306,7 +308,7 @@ def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]
     return models
 
 
-def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str, str]:
+def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str, str]:
     """Sequences of a file, what kind of file it is by its name, and what they are of."""
     from pgmult.core.labels import warn_of_look_alikes
     from pgmult.datasets.fasta import read_fasta
@@ -363,7 +365,7 @@ def _read(options: argparse.Namespace, inputs: Any = None) -> tuple[Any, str, st
 
 
 def _without_gaps(
-    table: Any, columns: dict[str, Any], inputs: Any, options: argparse.Namespace
+    table: Any, columns: dict[str, object], inputs: Any, options: argparse.Namespace
 ) -> tuple[Any, str]:
     """A table whose gaps are refused or are missing steps, without rows of no sequence or time."""
     import numpy as np
@@ -398,7 +400,7 @@ def _without_gaps(
     if unknown.all():
         raise ValueError(f"{table.source}: every row lacks a value of {listed}")
 
-    def filled(name: str, gaps: Any, value: Any) -> Any:
+    def filled(name: str, gaps: object, value: object) -> Any:
         values = table.cells[name].values.astype(object)
         values[gaps] = value
         return table.cells[name]._replace(values=exact_array(values))
@@ -490,7 +492,7 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     return replace(_of_symbols(new, symbols), channels=run.data.channels)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     return run.ask("predict", _new(run, options), **arguments)
 
 
@@ -529,7 +531,7 @@ def _later(run: StoredRun) -> Any:
     )
 
 
-def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     if run.data.design is not None and arguments.get("inputs") is None:
         raise ValueError(
             "this run has inputs: give those of the steps ahead by --future TABLE, a row for each"
@@ -539,14 +541,14 @@ def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, 
     return ahead.next_change() if options.next_change else ahead
 
 
-def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     if options.data is None:
         answer = run.ask("states", **arguments)
         return answer.steps() if options.steps else answer
     return run.ask("states", _new(run, options), **arguments).steps()
 
 
-def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     moves = run.ask("transitions", **arguments)
     answer = moves.estimand
     if options.durations:

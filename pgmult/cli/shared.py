@@ -55,7 +55,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text).translate(_ESCAPES)
 
 
-def show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+def show_warning(message: Warning | str, *where: object, **more: object) -> None:
     """A warning as one line, for `warnings.showwarning`."""
     complain(f"warning: {message}")
 
@@ -162,12 +162,14 @@ def option(
     return Option(lambda parser: parser.add_argument(name, **how), arguments)
 
 
-def asides(page: str, **more: Mapping[str, Any]) -> Option:
+def asides(page: str, **more: Mapping[str, object]) -> Option:
     """Make options that the command itself reads: see `add_options`."""
     return Option(lambda parser: add_options(parser, page, **more))
 
 
-def add_options(parser: Any, page: str, **more: Mapping[str, Any]) -> None:
+def add_options(
+    parser: argparse._ActionsContainer, page: str, **more: Mapping[str, object]
+) -> None:
     """Add options and arguments that are written as on a page of help.
 
     An entry is a line, continued by lines that begin with blanks: a name; the form of its value,
@@ -297,12 +299,12 @@ def _nth(number: int) -> str:
     return f"{number}{'th' if 10 < number % 100 < 14 else ending}"
 
 
-def add_table(parser: Any) -> None:
+def add_table(parser: argparse._ActionsContainer) -> None:
     """Add the options that say how to read a table."""
     add_options(parser, _TABLE)
 
 
-def read_table(path: Any, options: argparse.Namespace) -> Any:
+def read_table(path: object, options: argparse.Namespace) -> Any:
     """Read a table as options say."""
     from pgmult.datasets.tables import read
 
@@ -319,7 +321,7 @@ def titled(table: Any, name: str) -> str:
     return f"{title} ({name})" if title not in ("", name) else name
 
 
-def add_incomplete(parser: Any) -> None:
+def add_incomplete(parser: argparse._ActionsContainer) -> None:
     """Add the option that leaves out rows with a gap."""
     page = "--drop-incomplete  Leave out rows that lack a value of a column that is used"
     add_options(parser, page, drop_incomplete={"default": None})
@@ -340,7 +342,7 @@ DIFFERENCE = asides(
 TABLE, GAPS = Option(add_table), Option(add_incomplete)
 
 
-def table_option(name: str, *, to: str | None = None, **how: Any) -> Option:
+def table_option(name: str, *, to: str | None = None, **how: object) -> Option:
     """Make an option for a table, which is read as the options of `TABLE` say."""
     return option(name, to=to, read=read_table, type=Path, **({"metavar": "TABLE"} | how))
 
@@ -412,7 +414,7 @@ def complete(
 
 
 def complete_for(
-    formulas: Sequence[str | None], table: Any, options: argparse.Namespace, *columns: str | None
+    formulas: Sequence[str | None], table: object, options: argparse.Namespace, *columns: str | None
 ) -> tuple[Any, str]:
     """Leave out the rows that lack a value of a column of formulas, if that is asked for."""
     from pgmult.formulas.language import names_in, parse
@@ -494,7 +496,7 @@ def unfollow(options: argparse.Namespace, names: Sequence[str]) -> None:
 # --------------------------------------------------------------------------- answers
 
 
-def print_answer(answer: Any, options: argparse.Namespace, *, tidy: bool = False) -> None:
+def print_answer(answer: object, options: argparse.Namespace, *, tidy: bool = False) -> None:
     """Print an answer, or write its table and its figure where options say so.
 
     Parameters
@@ -556,7 +558,7 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> 
     print(f"{size:,} rows: {out}", file=sys.stderr)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     import numpy as np
 
     from pgmult.core.tables import date_text

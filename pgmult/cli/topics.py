@@ -327,14 +327,14 @@ GROUPS  Two groups to compare
 """
 
 
-def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     shares = run.ask("effects", **arguments)
     if options.difference is not None:
         shares = shares.difference(options.column, *options.difference)
     return shares if options.topic is None else shares.take(options.topic)
 
 
-def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     content = run.ask("content")
     groups = ", ".join(map(str, content.groups))
     if not options.groups:
@@ -374,7 +374,7 @@ def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]
     return corpus, "\n".join(said)
 
 
-def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     run.must_answer("refit")
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
@@ -384,7 +384,7 @@ def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any
     print(f"{said}\nContinue with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     from pgmult.topics.exports import document_columns
     from pgmult.topics.summaries.effects import topic_names
 
@@ -412,7 +412,7 @@ def _group(text: str) -> tuple[str, list[int]]:
     return name.strip(), topics
 
 
-def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     groups = dict(options.groups)
     if len(groups) < len(options.groups):
         raise ValueError("each name must occur once: economy=3,7 has all topics of a group")
@@ -426,7 +426,7 @@ def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any
     print(f"United topics: {names}\nPage: {options.out / PAGE}")
 
 
-def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
     for path in run.ask("export", **arguments):
         print(path)
 

@@ -70,14 +70,14 @@ _ALWAYS = {
 
 
 def options_of(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     *,
     first: Sequence[str] = (),
     required: Sequence[str] = (),
     only: Sequence[str] | None = None,
     skip: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
-    defaults: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, object] | None = None,
 ) -> list[Option]:
     """Make an option for each parameter of a verb that a command line can give.
 
@@ -127,7 +127,7 @@ def options_of(
     return options + [TABLE] * reads_tables
 
 
-def described(function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+def described(function: Callable[..., object]) -> dict[str, tuple[str, str]]:
     """Return the type and the first sentence of each parameter in a numpydoc docstring.
 
     Parameters that are described "as in" another function have what its docstring says.
@@ -159,7 +159,7 @@ def _plain(name: str, text: str) -> str:
     return re.sub(r"`+\"?([^`\"]*)\"?`+", r"\1", text)
 
 
-def _how(name: str, annotation: Any, kind: str) -> Any:
+def _how(name: str, annotation: object, kind: str) -> Any:
     """What argparse must know of a parameter, or a shared option; None if it takes no text."""
     if name == "at":
         return AT
@@ -176,7 +176,7 @@ def _how(name: str, annotation: Any, kind: str) -> Any:
         return {"choices": get_args(kinds[origins.index(Literal)])}
     inside = next((get_args(one)[0] for one in kinds if get_origin(one) is Sequence), None)
     several = {} if inside is None else {"nargs": "+"}
-    if inside is Any:
+    if inside in (Any, object):
         return {"type": value_of, "metavar": "VALUE", **several}
     if float in kinds or inside is float:
         is_share = name == "probability"
@@ -193,7 +193,7 @@ def _how(name: str, annotation: Any, kind: str) -> Any:
     return None
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
+def _alternatives(annotation: object) -> tuple[Any, ...]:
     """The members of a union, or the one type that it is."""
     is_union = get_origin(annotation) in (Union, UnionType)
     return get_args(annotation) if is_union else (annotation,)

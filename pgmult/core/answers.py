@@ -47,7 +47,7 @@ class Answer(ABC):
         """Return the figure that shows the numbers best."""
         raise NotImplementedError(f"{type(self).__name__} has no figure")
 
-    def plot(self, axes: Axes | None = None, **options: Any) -> Axes:
+    def plot(self, axes: Axes | None = None, **options: object) -> Axes:
         """Draw the figure with matplotlib.
 
         Parameters
@@ -64,7 +64,7 @@ class Answer(ABC):
         """
         return self.figure(**options).plot(axes)
 
-    def section(self, title: str = "", note: str = "", **options: Any) -> Section:
+    def section(self, title: str = "", note: str = "", **options: object) -> Section:
         """Return a section of a page.
 
         Parameters

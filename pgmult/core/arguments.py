@@ -24,7 +24,7 @@ _LEAST = sys.float_info.min  # numbers nearer to 0 have lost digits, and 1 / x m
 _MOST_REPEATS = 1_000_000  # of what takes its time: more is a slip, and would take days
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value and its type as a short text, for messages."""
     try:
         text = repr(value)
@@ -36,7 +36,7 @@ def brief(value: Any) -> str:
     return f"{short} ({type(value).__name__})"
 
 
-def as_choice(value: Any, name: str, choices: Iterable[T]) -> T:
+def as_choice(value: object, name: str, choices: Iterable[T]) -> T:
     """`value`, if it is one of the strings in `choices`."""
     allowed = list(choices)
     if not (isinstance(value, str) and value in allowed):
@@ -46,7 +46,7 @@ def as_choice(value: Any, name: str, choices: Iterable[T]) -> T:
     return value
 
 
-def as_flag(value: Any, name: str) -> bool:
+def as_flag(value: object, name: str) -> bool:
     """True or False; 0 and 1 are numbers."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {brief(value)}")
@@ -54,7 +54,7 @@ def as_flag(value: Any, name: str) -> bool:
 
 
 def as_real(
-    value: Any,
+    value: object,
     name: str,
     *,
     above: float = -math.inf,
@@ -83,7 +83,7 @@ def as_real(
     return number
 
 
-def as_probability(value: Any, name: str) -> float:
+def as_probability(value: object, name: str) -> float:
     """A number strictly between 0 and 1."""
     number = as_real(value, name)
     if not 0.0 < number < 1.0:
@@ -91,7 +91,7 @@ def as_probability(value: Any, name: str) -> float:
     return number
 
 
-def made(make_model: Any, number: int, what: str) -> Any:
+def made(make_model: object, number: int, what: str) -> Any:
     """The model that a function makes of a number, such as that of its topics."""
     if not callable(make_model):
         raise TypeError(f"make_model must be a function of {what}, got {brief(make_model)}")
@@ -106,7 +106,7 @@ def made(make_model: Any, number: int, what: str) -> Any:
     return model
 
 
-def as_seed(value: Any, name: str = "random_seed") -> int:
+def as_seed(value: object, name: str = "random_seed") -> int:
     """A seed: the integer itself, or a fresh one for None."""
     if value is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def as_seed(value: Any, name: str = "random_seed") -> int:
         raise TypeError(f"{name} must be an integer or None, got {brief(value)}") from None
 
 
-def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
+def as_kind(value: object, name: str, kind: type[T], hint: str = "") -> T:
     """`value`, if it is of a certain type of this package."""
     if not isinstance(value, kind):
         more = f" ({hint})" if hint else ""
@@ -124,12 +124,12 @@ def as_kind(value: Any, name: str, kind: type[T], hint: str = "") -> T:
     return value
 
 
-def as_repeats(value: Any, name: str, minimum: int = 1) -> int:
+def as_repeats(value: object, name: str, minimum: int = 1) -> int:
     """A number of repetitions of something slow: sweeps, steps, simulated rows."""
     return as_positive_int(value, name, minimum, _MOST_REPEATS)
 
 
-def as_mapping(value: Any, name: str) -> Mapping[str, Any]:
+def as_mapping(value: object, name: str) -> Mapping[str, Any]:
     """A mapping with string keys; an empty one for None."""
     if value is None:
         return {}
@@ -138,7 +138,7 @@ def as_mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def as_share(value: Any, name: str) -> float:
+def as_share(value: object, name: str) -> float:
     """A number from 0 to 1, both included."""
     return as_real(value, name, minimum=0.0, maximum=1.0)
 
@@ -151,7 +151,7 @@ def as_list(value: Any, name: str, of: str) -> list[Any]:
     return list(value)
 
 
-def as_strings(value: Any, name: str) -> list[str]:
+def as_strings(value: object, name: str) -> list[str]:
     """Strings that have an order."""
     strings = as_list(value, name, "strings")
     for place, item in enumerate(strings):
@@ -160,7 +160,7 @@ def as_strings(value: Any, name: str) -> list[str]:
     return [str(string) for string in strings]
 
 
-def as_path(value: Any, name: str = "path") -> Path:
+def as_path(value: object, name: str = "path") -> Path:
     """A path that can be one of a file or folder."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be a path, got {brief(value)}")

@@ -120,10 +120,10 @@ class Pair(NamedTuple):
 def average(
     run: Run | None = None,
     *,
-    over: Any = None,
-    set: Mapping[str, Any] | None = None,  # noqa: A002
-    by: str | Sequence[str] | Mapping[str, Sequence[Any] | None] | None = None,
-    where: Mapping[str, Any] | None = None,
+    over: object = None,
+    set: Mapping[str, object] | None = None,  # noqa: A002
+    by: str | Sequence[str] | Mapping[str, Sequence[object] | None] | None = None,
+    where: Mapping[str, object] | None = None,
     weight: str | None = None,
     caption: str = "",
     probability: float = 0.9,
@@ -174,8 +174,8 @@ def differences(
     pairs: Sequence[Pair],
     run: Run | None = None,
     *,
-    over: Any = None,
-    set: Mapping[str, Any] | None = None,  # noqa: A002
+    over: object = None,
+    set: Mapping[str, object] | None = None,  # noqa: A002
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
     caption: str = "",
@@ -224,7 +224,7 @@ def differences(
     )  # fmt: skip
 
 
-def _rows_of(run: Run | None, over: Any) -> Rows:
+def _rows_of(run: Run | None, over: object) -> Rows:
     """The rows that were given, or those that the family of a run makes of a table."""
     if isinstance(over, Rows):
         return over
@@ -235,7 +235,7 @@ def _rows_of(run: Run | None, over: Any) -> Rows:
 
 
 def crossed(
-    table: Iterable[str], column: str, values: Sequence[Any] | None, by: str | None
+    table: Iterable[str], column: str, values: Sequence[object] | None, by: str | None
 ) -> dict[str, Sequence[Any] | None]:
     """The groups of the values of a column, and of each value of a second one."""
     groups = {as_choice(column, "column", list(table)): values}
@@ -244,14 +244,14 @@ def crossed(
     return groups
 
 
-def in_words(settings: Mapping[str, Any] | None) -> str:
+def in_words(settings: Mapping[str, object] | None) -> str:
     """Columns that are set to one value, as the end of a caption: ", age 40"."""
     one = {c: v for c, v in (settings or {}).items() if isinstance(v, _VALUES)}
     return "".join(f", {column} {value_texts([value])[0]}" for column, value in one.items())
 
 
 def _settings(
-    rows: Rows, settings: Mapping[str, Any] | None, grouping: Sequence[str]
+    rows: Rows, settings: Mapping[str, object] | None, grouping: Sequence[str]
 ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """The values of each column that is set, and those of columns with several."""
     lists: dict[str, list[Any]] = {}
@@ -274,7 +274,7 @@ def _settings(
     return lists, several
 
 
-def _with(rows: Rows, columns: Iterable[str], values: Sequence[Any]) -> Table:
+def _with(rows: Rows, columns: Iterable[str], values: Sequence[object]) -> Table:
     """The table with columns set to values."""
     table = rows.table
     for column, value in zip(columns, values, strict=True):
@@ -282,7 +282,7 @@ def _with(rows: Rows, columns: Iterable[str], values: Sequence[Any]) -> Table:
     return table
 
 
-def _changed(rows: Rows, table: Table, column: str, value: Any) -> Table:
+def _changed(rows: Rows, table: Table, column: str, value: object) -> Table:
     cells = value(np.asarray(rows.table[column])) if callable(value) else [value] * len(rows)
     return {**table, column: cells}
 
@@ -359,7 +359,7 @@ class _Groups(NamedTuple):
         return np.asarray(self.shares @ probs).reshape(*sizes, probs.shape[-1])
 
 
-def _matching(rows: Rows, where: Mapping[str, Any] | None) -> NDArray[np.bool_]:
+def _matching(rows: Rows, where: Mapping[str, object] | None) -> NDArray[np.bool_]:
     """Rows that have certain values of columns."""
     matching = np.ones(len(rows), dtype=np.bool_)
     for name, value in as_mapping(where, "at").items():
@@ -387,7 +387,7 @@ def _empty(axes: Mapping[str, Any], place: Sequence[Any], weight: str | None) ->
 
 
 def _values(
-    cells: Any, chosen: NDArray[np.bool_], asked: Sequence[Any] | None, name: str
+    cells: object, chosen: NDArray[np.bool_], asked: Sequence[object] | None, name: str
 ) -> list[Any]:
     """The values asked for, as the column has them."""
     present = np.unique(np.asarray(cells)[chosen])

@@ -9,7 +9,7 @@ fitness via realized discrepancies").
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -142,7 +142,7 @@ class PredictiveChecks(Answer):
         self,
         title: str = "Does the model make such data?",
         note: str = _HOW_TO_READ,
-        **options: Any,
+        **options: object,
     ) -> Section:
         """Return the section of a report, whose verdict holds that of the check."""
         table = replace(self.table(), caption="")

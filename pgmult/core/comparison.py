@@ -19,7 +19,7 @@ The model predicts a count better than pooled shares: +0.100 ± 0.003 nats.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -221,7 +221,7 @@ class Comparison(Answer):
             f" Its own score is {self.levels[0]:.4f} nats {self.unit}.",
         )  # fmt: skip
 
-    def section(self, title: str = _TITLE, note: str = "", **options: Any) -> Section:
+    def section(self, title: str = _TITLE, note: str = "", **options: object) -> Section:
         """Return the section of a report, whose verdict holds the `sentences`."""
         table = self.table()
         return Section(
@@ -256,7 +256,7 @@ class RunComparison(Comparison):
         return [f"{one[:1].upper()}{one[1:]} {verb.format(self.unit)} {other}: {gain} nats."]
 
 
-def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> RunComparison:
+def between_two(names: object, scores: Iterable[Score], unit: str, how: str) -> RunComparison:
     """Compare how well two runs predict the same observations.
 
     Parameters
@@ -279,7 +279,7 @@ def between_two(names: Any, scores: Iterable[Score], unit: str, how: str) -> Run
     return RunComparison.of(dict(zip((one, other), scores, strict=True)), unit, how)
 
 
-def as_comparison(value: Any) -> "Comparison | bool":
+def as_comparison(value: object) -> "Comparison | bool":
     """The argument of a report: one that was made before, or whether to make one."""
     return value if isinstance(value, bool) else as_kind(value, "comparison", Comparison)
 

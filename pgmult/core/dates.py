@@ -107,7 +107,7 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
     return np.asarray(dates.astype("datetime64[s]") + seconds)
 
 
-def whole_numbers(times: NDArray[Any]) -> IntArray | None:
+def whole_numbers(times: NDArray[np.generic]) -> IntArray | None:
     """The numbers of a column of whole numbers; None for other columns."""
     if times.dtype.kind == "f" and not np.isfinite(times).all():
         return None

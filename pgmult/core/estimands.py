@@ -164,7 +164,7 @@ class Estimand(Checked, Answer):
                 columns[name] = _taken(values, number_of)
         return columns
 
-    def at(self, **labels: Any) -> "Estimand":
+    def at(self, **labels: object) -> "Estimand":
         """The same at one label of some columns; an axis with one entry left is dropped.
 
         Raises
@@ -177,7 +177,7 @@ class Estimand(Checked, Answer):
             chosen = chosen._where(column, label)
         return chosen
 
-    def difference(self, column: str, one: Any, other: Any) -> "Estimand":
+    def difference(self, column: str, one: object, other: object) -> "Estimand":
         """How much larger it is at one label of a column than at another, draw by draw.
 
         Raises
@@ -207,7 +207,7 @@ class Estimand(Checked, Answer):
             is_difference=self.is_difference, term=self.term, contrast=self.contrast,
         )  # fmt: skip
 
-    def _where(self, column: str, label: Any) -> "Estimand":
+    def _where(self, column: str, label: object) -> "Estimand":
         place, axis = self.axis_of(column)
         columns = self.columns_of(axis)
         rows = np.flatnonzero(which_of(columns[column], [label], column) == 0)
@@ -315,8 +315,8 @@ class Estimand(Checked, Answer):
         self,
         along: str | None = None,
         *,
-        only: Sequence[Any] | None = None,
-        observed: tuple[Any, ArrayLike] | None = None,
+        only: Sequence[object] | None = None,
+        observed: tuple[object, ArrayLike] | None = None,
     ) -> Lines:
         """Means and intervals along a column of numbers or dates.
 
@@ -373,12 +373,12 @@ class Estimand(Checked, Answer):
         )  # fmt: skip
 
 
-def are_numbers(values: Sequence[Any] | NDArray[Any]) -> bool:
+def are_numbers(values: Sequence[object] | NDArray[np.generic]) -> bool:
     """Whether labels are numbers or dates."""
     return np.asarray(values).dtype.kind in "iufM"
 
 
-def _points_and_gaps(x: FloatArray, places: Any, shares: Any) -> tuple[Any, Any]:
+def _points_and_gaps(x: FloatArray, places: object, shares: object) -> tuple[Any, Any]:
     """What was observed for each line, and the stretches of x where nothing was."""
     where, observed = places_of(places), np.asarray(shares, dtype=np.float64)
     is_observed = ~np.isnan(observed).any(axis=1)
@@ -393,7 +393,7 @@ def _joined(cells: Sequence[Sequence[str]]) -> list[str]:
     return [", ".join(row) for row in zip(*cells, strict=True)]
 
 
-def places_of(values: Any) -> FloatArray:
+def places_of(values: object) -> FloatArray:
     """Numbers as they are, and dates as years."""
     array = np.asarray(values)
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
@@ -408,6 +408,6 @@ def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatA
         return np.asarray(with_gaps(*values, axis=0))
 
 
-def _taken(values: Sequence[Any] | NDArray[Any], rows: NDArray[Any]) -> list[Any]:
+def _taken(values: Sequence[object] | NDArray[np.generic], rows: NDArray[np.generic]) -> list[Any]:
     """Values of some rows, none of them changed."""
     return [values[row] for row in rows]

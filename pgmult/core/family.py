@@ -92,11 +92,11 @@ class Family:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def rows_of(self, run: Run, table: Any) -> Any:
+    def rows_of(self, run: Run, table: object) -> Any:
         """The rows of a table, or of the data, whose probabilities a run predicts."""
         return Verb(self.rows).load()(run, table)
 
-    def answers(self, run: Any) -> list[str]:
+    def answers(self, run: object) -> list[str]:
         """The words that this run can answer."""
         return [word for word, verb in self.verbs.items() if not verb.refusal(run)]
 
@@ -113,7 +113,7 @@ class Family:
         return MethodType(self.verbs[word].load(), run if self.takes_parts else run.whole())
 
 
-def family_of(model: Any) -> Family | None:
+def family_of(model: object) -> Family | None:
     """The family that a model names; None of a model that names none."""
     family = getattr(type(model), "family", None)
     return family if isinstance(family, Family) else None

@@ -92,7 +92,7 @@ def label_of(cell: Any) -> str:
     )
 
 
-def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:
+def labels_of(column: Iterable[object], name: str) -> NDArray[np.str_]:
     """A column as labels.
 
     Raises
@@ -106,7 +106,7 @@ def labels_of(column: Iterable[Any], name: str) -> NDArray[np.str_]:
     return texts if codes is None else texts[codes]
 
 
-def _texts(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray | None]:
+def _texts(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntArray | None]:
     """Labels of different cells and which of them each row has; of all rows where that is None."""
     cells, codes = column, None
     if isinstance(column, np.ndarray) and column.dtype.kind in _PLAIN and column.ndim == 1:
@@ -134,7 +134,7 @@ def _texts(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray
     return np.array(labels, dtype=np.str_), codes
 
 
-def _coded(column: Iterable[Any], name: str) -> tuple[NDArray[np.str_], IntArray]:
+def _coded(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntArray]:
     """Different labels in their order, and each row's number among them."""
     texts, codes = _texts(column, name)
     levels = sorted(set(texts.tolist()), key=order_of)
@@ -171,7 +171,7 @@ def _combined(parts: Sequence[IntArray]) -> IntArray:
     return codes
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell holds no value: None, not a number, or what pandas has for these."""
     if isinstance(cell, str):
         return False
@@ -237,7 +237,7 @@ def find_labels(
 
 def report_new_labels(
     known: Sequence[str] | NDArray[np.str_],
-    given: Iterable[Any],
+    given: Iterable[object],
     name: str,
     table: str,
     *,
@@ -300,7 +300,7 @@ def _listed(labels: Sequence[str]) -> str:
     return ", ".join(map(repr, labels[:_FEW])) + (", ..." if len(labels) > _FEW else "")
 
 
-def which_of(cells: Iterable[Any], values: Sequence[Any], name: str) -> IntArray:
+def which_of(cells: Iterable[object], values: Sequence[object], name: str) -> IntArray:
     """Find which of some values each cell of a column is, -1 for none: see `find_labels`."""
     texts = labels_of(cells, name).tolist()
     labels = list(dict.fromkeys(texts))
@@ -495,7 +495,10 @@ def as_looked_at(label: str) -> str:
 
 
 def total_of(
-    counts: NDArray[Any], labels: Sequence[str], present: NDArray[Any], rows_at_least: int = 1
+    counts: NDArray[np.generic],
+    labels: Sequence[str],
+    present: NDArray[np.generic],
+    rows_at_least: int = 1,
 ) -> int | None:
     """The category that is the sum of all others wherever it has a row, if one of three or more is.
 

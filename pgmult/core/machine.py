@@ -2,7 +2,6 @@
 
 import math
 import os
-from typing import Any
 
 from pgmult.core.validate import as_positive_int
 
@@ -47,7 +46,7 @@ def available_memory() -> float:
     return min(limits)
 
 
-def refuse_unaffordable(num_bytes: float, name: str, value: Any) -> None:
+def refuse_unaffordable(num_bytes: float, name: str, value: object) -> None:
     """Raise MemoryError where an argument asks for more memory than there is."""
     if num_bytes < _LITTLE:
         return

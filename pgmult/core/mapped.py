@@ -105,7 +105,7 @@ class MappedArray(np.ndarray):
     file: ArrayFile | None
     checked: NDArray[np.bool_] | None
 
-    def __array_finalize__(self, made_of: Any) -> None:
+    def __array_finalize__(self, made_of: object) -> None:
         self.file = self.checked = None
 
     def __reduce__(self) -> Any:
@@ -141,7 +141,7 @@ class MappedArray(np.ndarray):
             self.checked[block] = True
 
 
-def part_of(array: NDArray[Any], part: slice) -> NDArray[Any]:
+def part_of(array: NDArray[np.generic], part: slice) -> NDArray[Any]:
     """Neighbouring entries of a vector, without a copy; of one in a file, once they are checked."""
     if isinstance(array, MappedArray):
         array.check(part.start, part.stop)
@@ -189,11 +189,11 @@ class ArrayWriter:
     def __enter__(self) -> "ArrayWriter":
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
 
-def pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def pieces(array: NDArray[np.generic]) -> Iterator[NDArray[Any]]:
     """A vector in pieces of a few megabytes."""
     step = max(1, _BLOCK // max(1, array.dtype.itemsize))
     for start in range(0, len(array), step):
@@ -214,21 +214,21 @@ def _checksum(block: NDArray[np.uint8]) -> str:
     return f"{zlib.crc32(block[full:].tobytes(), crc):08x}"
 
 
-def content_hash(array: NDArray[Any]) -> str:
+def content_hash(array: NDArray[np.generic]) -> str:
     """SHA-256 of an array's numbers in C order; one in a file knows it."""
     if isinstance(array, MappedArray) and array.file is not None:
         return array.file.sha256
     return _hash(array)
 
 
-def _hash(array: NDArray[Any]) -> str:
+def _hash(array: NDArray[np.generic]) -> str:
     digest = hashlib.sha256()
     for piece in pieces(np.asarray(array).reshape(-1)):
         digest.update(piece.tobytes())
     return digest.hexdigest()
 
 
-def _header(dtype: np.dtype[Any], length: int) -> bytes:
+def _header(dtype: np.dtype[np.generic], length: int) -> bytes:
     """What stands before the numbers of a ``.npy`` file, format 1.0, of one length for all."""
     text = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': ({length},), }}"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", _HEADER - 10) + f"{text:<117}\n".encode()

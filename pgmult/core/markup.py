@@ -75,7 +75,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     return Markup(f"<{name}{written}>{inside}</{name}>")
 
 
-def joined(*children: Any) -> Markup:
+def joined(*children: object) -> Markup:
     """Children of `tag` one after the other, without an element around them."""
     return Markup("".join(_each(children)))
 
@@ -101,6 +101,6 @@ def _attribute(key: str) -> str:
     return key.removesuffix("_").replace("_", "-")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
     return html.escape(text)

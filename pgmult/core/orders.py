@@ -22,7 +22,7 @@ def as_permutation(order: Any, size: int) -> IntArray:
     return permutation
 
 
-def as_order(order: Any, totals: ArrayLike) -> IntArray:
+def as_order(order: object, totals: ArrayLike) -> IntArray:
     """The order of sticks of categories with the given total counts.
 
     Parameters

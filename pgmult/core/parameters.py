@@ -59,7 +59,7 @@ def whole(minimum: int = 1, maximum: int | None = None) -> Check:
     return partial(as_positive_int, minimum=minimum, maximum=maximum)
 
 
-def positive(value: Any, name: str) -> float:
+def positive(value: object, name: str) -> float:
     """A finite number above 0."""
     number = as_real(value, name)
     if number <= 0.0:
@@ -111,13 +111,13 @@ class Checked:
         for complete in plan.complete:
             complete(self)
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         """Give fields their final values."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
 
-def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
+def axes_of(kind: type) -> dict[str, tuple[str, ...]]:
     """Names of the axes of a dataclass's fields, ``()`` for numbers: what `Model.dims` asks for.
 
     Fields that are neither numbers nor arrays with named axes are left out.
@@ -125,7 +125,7 @@ def axes_of(kind: Any) -> dict[str, tuple[str, ...]]:
     return {name: axes for name, _, _, axes in _declared(kind) if axes is not None}
 
 
-def sizes_of(*values: Any, without: Collection[str] = ()) -> dict[str, int]:
+def sizes_of(*values: object, without: Collection[str] = ()) -> dict[str, int]:
     """Lengths of the named axes of dataclasses, but for the fields that are to be left out.
 
     Raises
@@ -172,7 +172,7 @@ def _declared(kind: Any) -> tuple[_Field, ...]:
     return tuple(_read(name, annotation) for name, annotation in types.items())
 
 
-def _read(name: str, annotation: Any) -> _Field:
+def _read(name: str, annotation: object) -> _Field:
     extras: tuple[Any, ...] = ()
     optional = False
     while True:

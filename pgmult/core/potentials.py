@@ -77,7 +77,7 @@ def _check(potential: Any, more_axes: int) -> None:
         )
 
 
-def as_potential(value: Any) -> DiagonalPotential | DensePotential:
+def as_potential(value: object) -> DiagonalPotential | DensePotential:
     """`value`, if it is a potential."""
     if not isinstance(value, DiagonalPotential | DensePotential):
         raise TypeError(

@@ -295,7 +295,7 @@ def run_in_words(run: Any, waited: float | None = None) -> str:
     return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")
 
 
-def page(title: str, *body: Any, style: Markup | None = None) -> Markup:
+def page(title: str, *body: object, style: Markup | None = None) -> Markup:
     """A whole HTML page with its heading, looks and footer."""
     head = tag(
         "head",
@@ -329,7 +329,7 @@ def _cell_text(cell: Cell) -> str:
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def _plain(cell: Any) -> Any:
+def _plain(cell: object) -> Any:
     """A cell as JSON has it: no nan."""
     if isinstance(cell, Interval):
         return {name: _plain(float(getattr(cell, name))) for name in ("mean", "lower", "upper")}

@@ -69,7 +69,7 @@ def seed_of(*place: str) -> int:
 # Writing
 
 
-def write(path: Path, content: bytes | Callable[[BinaryIO], Any], *, sync: bool = True) -> None:
+def write(path: Path, content: bytes | Callable[[BinaryIO], object], *, sync: bool = True) -> None:
     """Write a file so that it is there as a whole or not at all; what stood there is replaced.
 
     Parameters
@@ -179,7 +179,7 @@ def _unsealed(path: Path) -> ValueError:
 # JSON
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write a sealed JSON file, for good; its name is its place."""
     content = json.dumps({**value, "crc32": ""}, indent=1).encode().removesuffix(_JSON_END)
     write(path, _sealed_json(path.name, content))
@@ -206,7 +206,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_npz(
-    path: Path, arrays: Mapping[str, NDArray[Any]], seed: int, *, sync: bool = True
+    path: Path, arrays: Mapping[str, NDArray[np.generic]], seed: int, *, sync: bool = True
 ) -> None:
     """Write a sealed ``.npz`` file, some megabytes at a time: a state may be half of memory.
 

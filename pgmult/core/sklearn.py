@@ -20,7 +20,7 @@ class _TypedColumns(Protocol):
     dtypes: Any
 
 
-def as_classes(y: Any) -> tuple[NDArray[Any], IntArray]:
+def as_classes(y: object) -> tuple[NDArray[Any], IntArray]:
     """The classes of labels, in order, and the number of each row's.
 
     Raises
@@ -41,7 +41,7 @@ def as_classes(y: Any) -> tuple[NDArray[Any], IntArray]:
     return classes, index
 
 
-def refuse_dates(X: Any) -> None:
+def refuse_dates(X: object) -> None:
     """Refuse a data frame with a column of dates, which is no number.
 
     Raises
@@ -58,7 +58,7 @@ def refuse_dates(X: Any) -> None:
                 )
 
 
-def as_seed(random_state: Any) -> int:
+def as_seed(random_state: object) -> int:
     """A seed from an int, a RandomState, or None for a fresh one."""
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))

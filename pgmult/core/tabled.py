@@ -205,7 +205,7 @@ def with_interval(
     ]
 
 
-def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Path:
+def write_csv(path: Path, columns: Mapping[str, Sequence[object] | NDArray[np.generic]]) -> Path:
     """Write columns as a CSV file, with empty cells for what is missing.
 
     Whole numbers are written out; others have six digits, or as many as distinguish the cells of a
@@ -220,7 +220,7 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -
     return path
 
 
-def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> None:
+def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | NDArray[np.generic]]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
     line = io.StringIO(newline="")
     writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
@@ -232,7 +232,7 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[Any] | NDArray[Any]])
         line.truncate()
 
 
-def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
+def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[Any]:
     """Cells of a column."""
     numbers = [float(x) for x in column if isinstance(x, float | np.floating) and x == x]
     floats = {float(f"{x:.13g}") for x in numbers}  # numbers that differ by rounding are one
@@ -242,7 +242,7 @@ def _csv_column(column: Sequence[Any] | NDArray[Any]) -> list[Any]:
     return [_csv_cell(value, digits) for value in column]
 
 
-def _csv_cell(value: Any, digits: int = 6) -> Any:
+def _csv_cell(value: object, digits: int = 6) -> Any:
     if isinstance(value, float | np.floating):
         number = float(value)
         if math.isnan(number):

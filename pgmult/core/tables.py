@@ -125,7 +125,7 @@ class ExactTable:
     def __iter__(self) -> Iterator[str]:
         return iter(self.cells)
 
-    def __getitem__(self, which: Any) -> Any:
+    def __getitem__(self, which: object) -> Any:
         if isinstance(which, str):
             return chosen_columns(self.columns, [which], self.source, "column")[which]
         rows = as_rows(which, len(self))
@@ -146,7 +146,7 @@ class ExactTable:
 
 
 @contextmanager
-def rows_in_words(table: Any) -> Iterator[None]:
+def rows_in_words(table: object) -> Iterator[None]:
     """Within this context, errors call a row of a file by its line."""
     try:
         yield
@@ -160,7 +160,7 @@ def rows_in_words(table: Any) -> Iterator[None]:
         raise (error if words == str(error) else kind(words)) from None
 
 
-def as_rows(rows: Any, count: int) -> IntArray:
+def as_rows(rows: object, count: int) -> IntArray:
     """Numbers of chosen rows, in the order given, from a slice, a mask or numbers."""
     if isinstance(rows, slice):
         return np.arange(count)[rows]
@@ -198,13 +198,13 @@ class Lazily(Mapping[str, T]):
         return len(self._names)
 
 
-def as_columns(table: Any, name: str) -> Mapping[str, NDArray[Any]]:
+def as_columns(table: object, name: str) -> Mapping[str, NDArray[Any]]:
     """The columns of a table, as arrays of one axis and one length: see `exact_columns`."""
     cells = exact_columns(table, name)
     return Lazily(cells, lambda column: cells[column].values)
 
 
-def exact_columns(table: Any, name: str, time_zone: str | None = None) -> Mapping[str, Cells]:
+def exact_columns(table: object, name: str, time_zone: str | None = None) -> Mapping[str, Cells]:
     """The columns of a table, nothing of their cells lost.
 
     Parameters
@@ -274,7 +274,7 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     return {str(key): frame.get_column(key) for key in frame.columns}  # names may be numbers
 
 
-def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
+def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
     """One column, of any kind of array, list or series, as `exact_columns` has it.
 
     >>> exact([9007199254740993, None], "'id'").values
@@ -301,7 +301,7 @@ def exact(column: Any, name: str, time_zone: str | None = None) -> Cells:
     return Cells(values, order, east, later, is_ordered)
 
 
-def _dtype_of(column: Any) -> Any:
+def _dtype_of(column: object) -> Any:
     """The type of a column, which in a data frame may be wrapped."""
     native = column.to_native() if hasattr(column, "to_native") else column
     return getattr(native, "dtype", None)
@@ -382,7 +382,7 @@ def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[Any]:
     return np.array([np.nan if cell is None else values[cell] for cell in cells])
 
 
-def missing_in(column: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_in(column: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Where a column has no value, ``(num_rows,)``."""
     if column.dtype.kind in "fM":
         return np.asarray(column != column)
@@ -391,7 +391,7 @@ def missing_in(column: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([is_missing(cell) for cell in column.tolist()], dtype=np.bool_)
 
 
-def numbers_of(column: NDArray[Any], name: str) -> FloatArray:
+def numbers_of(column: NDArray[np.generic], name: str) -> FloatArray:
     """A column that is used as numbers, ``(num_rows,)``.
 
     Raises
@@ -455,7 +455,7 @@ def columns_named(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
     return columns
 
 
-def counts_of(column: NDArray[Any], name: str) -> IntArray:
+def counts_of(column: NDArray[np.generic], name: str) -> IntArray:
     """A column that is used as counts, ``(num_rows,)``.
 
     Raises
@@ -471,7 +471,7 @@ def counts_of(column: NDArray[Any], name: str) -> IntArray:
 
 
 def _local_times(
-    cells: list[Any], name: str, time_zone: str | None
+    cells: list[object], name: str, time_zone: str | None
 ) -> tuple[list[Any], IntArray | None]:
     """Times with zones as the calendar of their one zone, or of the zone that is asked for.
 
@@ -502,7 +502,7 @@ def _local_times(
 
 
 def _by_clocks(
-    times: NDArray[Any], name: str, time_zone: str
+    times: NDArray[np.generic], name: str, time_zone: str
 ) -> tuple[IntArray | None, IntArray | None]:
     """Seconds by which times of a zone's clocks are ahead of UTC, and later the second time.
 
@@ -541,7 +541,7 @@ def zone_of(name: str) -> datetime.tzinfo:
 
 
 def chosen_columns(
-    columns: Mapping[str, NDArray[Any]], chosen: Sequence[str], table: str, argument: str
+    columns: Mapping[str, NDArray[np.generic]], chosen: Sequence[str], table: str, argument: str
 ) -> dict[str, NDArray[Any]]:
     """Some columns of a table, which must be there and must not repeat.
 
@@ -584,7 +584,7 @@ def one_role_each(columns: Mapping[str, str | None]) -> None:
             )
 
 
-def as_years(dates: NDArray[Any]) -> FloatArray:
+def as_years(dates: NDArray[np.generic]) -> FloatArray:
     """Dates as years: the start of 1999 is 1999.0, the middle of its July about 1999.54.
 
     Parameters
@@ -622,7 +622,7 @@ def date_text(date: np.datetime64) -> str:
     return str(date).removesuffix("T00:00:00")
 
 
-def as_frame(columns: Mapping[str, NDArray[Any]]) -> Any:
+def as_frame(columns: Mapping[str, NDArray[np.generic]]) -> Any:
     """A pandas data frame.
 
     Raises

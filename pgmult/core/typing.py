@@ -51,6 +51,8 @@ class Link(Protocol):
 
 
 Data = TypeVar("Data")
+DataIn = TypeVar("DataIn", contravariant=True)
+StateIn = TypeVar("StateIn", contravariant=True)
 State = TypeVar("State")
 
 
@@ -142,31 +144,31 @@ class Traits:
 
 
 @runtime_checkable
-class Linked(Protocol):
+class Linked(Protocol[DataIn]):
     """A model whose real vectors become probabilities through a link."""
 
-    def link(self, data: Any) -> Link:
+    def link(self, data: DataIn) -> Link:
         """The link, with the order in which it takes the categories of `data`."""
 
 
 @runtime_checkable
-class Labelled(Protocol):
+class Labelled(Protocol[DataIn]):
     """A model that names the entries of its variables."""
 
-    def coords(self, data: Any) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: DataIn) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Labels along the named axes; an axis without labels is left out."""
 
 
 @runtime_checkable
-class VariesWithData(Protocol):
+class VariesWithData(Protocol[DataIn]):
     """A model with variables that exist for some data only."""
 
-    def absent(self, data: Any) -> frozenset[str]:
+    def absent(self, data: DataIn) -> frozenset[str]:
         """Variables that these data leave empty."""
 
 
 @runtime_checkable
-class ReportsFirst(Protocol):
+class ReportsFirst(Protocol[DataIn, StateIn]):
     """A model that says which numbers its report shows first, where labels differ by chain.
 
     Attributes
@@ -177,10 +179,10 @@ class ReportsFirst(Protocol):
 
     reported_names: Sequence[str]
 
-    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
         """Numbers of the report, from a draw's stored variables, ``(number, label)``."""
 
-    def label_probs(self, state: Any, data: Any) -> FloatArray:
+    def label_probs(self, state: StateIn, data: DataIn) -> FloatArray:
         """Distributions by which labels of several chains are matched, ``(label, ...)``."""
 
 
@@ -188,7 +190,7 @@ class ReportsFirst(Protocol):
 class TakesRawData(Protocol):
     """A model that converts data as users have them into its own data type, or refuses them."""
 
-    def as_data(self, data: Any) -> Any:
+    def as_data(self, data: object) -> Any:
         """Data of the model's type."""
 
 
@@ -205,10 +207,10 @@ class Start(Protocol):
 
 
 @runtime_checkable
-class FindsStarts(Protocol):
+class FindsStarts(Protocol[DataIn]):
     """A model that has a search for a start that several chains share."""
 
-    def find_start(self, rng: np.random.Generator, data: Any, leaves: int) -> Start:
+    def find_start(self, rng: np.random.Generator, data: DataIn, leaves: int) -> Start:
         """The best result of so many independent searches, and how far they agree."""
 
 
@@ -230,13 +232,13 @@ class ObservedRows(NamedTuple):
 
 
 @runtime_checkable
-class PredictsRows(Protocol):
+class PredictsRows(Protocol[DataIn]):
     """A model of multinomial rows that are independent given a draw of what it keeps."""
 
-    def observed_rows(self, data: Any) -> ObservedRows:
+    def observed_rows(self, data: DataIn) -> ObservedRows:
         """The rows of the data."""
 
-    def row_probs(self, draw: Mapping[str, NDArray[Any]], data: Any) -> FloatArray:
+    def row_probs(self, draw: Mapping[str, NDArray[np.generic]], data: DataIn) -> FloatArray:
         """Probabilities of the rows, ``(num_rows, num_categories)``, given kept variables.
 
         Raises
@@ -247,22 +249,22 @@ class PredictsRows(Protocol):
 
 
 @runtime_checkable
-class PredictsRowsInTurn(Protocol):
+class PredictsRowsInTurn(Protocol[DataIn]):
     """A model of multinomial rows that depend on the rows before them, given a draw."""
 
-    def observed_rows(self, data: Any) -> ObservedRows:
+    def observed_rows(self, data: DataIn) -> ObservedRows:
         """The rows of the data."""
 
-    def log_predictive(self, draw: Mapping[str, NDArray[Any]], data: Any) -> FloatArray:
+    def log_predictive(self, draw: Mapping[str, NDArray[np.generic]], data: DataIn) -> FloatArray:
         """Log p(row | rows before it), ``(num_rows,)``, without multinomial coefficients."""
 
     def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, NDArray[Any]], data: Any
+        self, rng: np.random.Generator, draw: Mapping[str, NDArray[np.generic]], data: DataIn
     ) -> IntArray:
         """New counts of all rows, ``(num_rows, num_categories)``."""
 
 
-def coords_of(model: Any, data: Any) -> dict[str, NDArray[Any]]:
+def coords_of(model: object, data: object) -> dict[str, NDArray[Any]]:
     """Labels along the axes of a model's variables."""
     coords = model.coords(data) if isinstance(model, Labelled) else {}
     return {name: np.asarray(labels) for name, labels in coords.items()}
@@ -276,12 +278,12 @@ def traits_of(model: Any) -> Traits:
     return Traits(**defaults | {"default_keep": tuple(defaults["default_keep"])})
 
 
-def absent_of(model: Any, data: Any) -> frozenset[str]:
+def absent_of(model: object, data: object) -> frozenset[str]:
     """Variables that a model does not have with these data, and that are not kept."""
     return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
 
 
-def data_of(model: Any, data: Any) -> Any:
+def data_of(model: object, data: object) -> Any:
     """Data of the model's type, from what users have."""
     return model.as_data(data) if isinstance(model, TakesRawData) else data
 

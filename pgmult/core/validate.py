@@ -37,7 +37,9 @@ def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _refuse(bad: Any, array: NDArray[Any], name: str, wanted: str, hint: str = "") -> None:
+def _refuse(
+    bad: object, array: NDArray[np.generic], name: str, wanted: str, hint: str = ""
+) -> None:
     """Raise ValueError with the first of the bad entries, if there is one."""
     bad = np.asarray(bad)
     if bad.any():
@@ -101,7 +103,7 @@ def _has_root(matrix: NDArray[np.float64]) -> bool:
     return bool(cholesky(matrix.copy()) == 0)
 
 
-def made(kind: type[T], **values: Any) -> T:
+def made(kind: type[T], **values: object) -> T:
     """A frozen dataclass made without checks, of fields that are known to be right.
 
     Checks of small matrices would cost a sweep of small data more than what it does with them.
@@ -145,7 +147,7 @@ def as_spd(
     return array
 
 
-def as_positive_int(value: Any, name: str, minimum: int = 1, maximum: int | None = None) -> int:
+def as_positive_int(value: object, name: str, minimum: int = 1, maximum: int | None = None) -> int:
     """A Python int from `minimum` to `maximum`; True and 3.0 are not integers here."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, got {value!r}")
@@ -156,7 +158,7 @@ def as_positive_int(value: Any, name: str, minimum: int = 1, maximum: int | None
     return int(value)
 
 
-def as_generator(rng: Any) -> np.random.Generator:
+def as_generator(rng: object) -> np.random.Generator:
     """`rng` itself, if it is a numpy Generator."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(

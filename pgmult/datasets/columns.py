@@ -322,7 +322,7 @@ def _lines(path: Path, encoding: str | None, newline: str | None, **more: Any) -
     return each_line(path, encoding_of(path, encoding), newline=newline, **more)
 
 
-def _form_of(path: Path, delimiter: Any) -> str:
+def _form_of(path: Path, delimiter: object) -> str:
     """The form of a table's file."""
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
@@ -671,7 +671,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _one_kind(items: list[Any], no_value: frozenset[str]) -> list[Any]:
+def _one_kind(items: list[object], no_value: frozenset[str]) -> list[Any]:
     """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
     items = [None if isinstance(item, str) and item in no_value else item for item in items]
     present = [item for item in items if item is not None]

@@ -65,7 +65,7 @@ def labelled_columns(
 
 def _column(
     name: str,
-    values: list[Any],
+    values: list[object],
     labels: Mapping[Any, str],
     title: str,
     is_ordinal: bool,

@@ -56,7 +56,7 @@ def state_of_the_union() -> Corpus:
     return replace(corpus, table=DocumentTable.of(columns))
 
 
-def unpack_counts(stored: dict[str, NDArray[Any]], num_documents: int) -> Any:
+def unpack_counts(stored: dict[str, NDArray[np.generic]], num_documents: int) -> Any:
     """Counts that are stored as arrays of bytes, documents by words."""
     sizes, spelled = stored["documents_with"].astype(np.int64), stored["gaps"].astype(np.int64)
     ends = np.flatnonzero(spelled != MORE)

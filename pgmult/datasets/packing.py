@@ -209,12 +209,12 @@ class _Cells:
 
 
 def _pack_texts(
-    texts: Iterable[tuple[Any, Text]],
+    texts: Iterable[tuple[object, Text]],
     choices: WordChoices,
     writer: CorpusWriter,
     progress: "_Progress",
     path: Path,
-    label: Callable[[Any], str],
+    label: Callable[[object], str],
 ) -> None:
     texts = iter(texts)
     begun = list(islice(texts, LOOKED_AT))
@@ -481,5 +481,5 @@ class _Progress:
     def __enter__(self) -> "_Progress":
         return self
 
-    def __exit__(self, kind: Any, *error: Any) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         self._line.finish()

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 import scipy.io
@@ -183,7 +183,7 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
     return as_corpus(merged, unique, None if corpus.names is None else corpus.names.tolist())
 
 
-def refuse_choices(source: Source, choices: Mapping[str, Any]) -> None:
+def refuse_choices(source: Source, choices: Mapping[str, object]) -> None:
     """Refuse choices of words for sources whose words are counted already."""
     if source.kind in COUNTED and choices:
         raise ValueError(

@@ -225,8 +225,8 @@ class DataTable(ExactTable):
         *,
         count: str | None = None,
         wide: Sequence[str] = (),
-        new_inputs: Any = None,
-        places: Mapping[str, Any] | None = None,
+        new_inputs: object = None,
+        places: Mapping[str, object] | None = None,
         absent: "Absent | None" = None,
         order: str | ArrayLike = "frequency",
     ) -> "CountField":
@@ -327,7 +327,7 @@ class DataTable(ExactTable):
         *,
         occasion: str | Sequence[str],
         alternative: str | None = None,
-        base: Any = None,
+        base: object = None,
         weights: str | None = None,
         signs: Mapping[str, int] | None = None,
         worst: str | None = None,
@@ -345,7 +345,7 @@ class DataTable(ExactTable):
 
 
 def read(
-    table: Any,
+    table: object,
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -411,7 +411,7 @@ def read(
 
 
 def _corpus_of(
-    counters: Sequence[Counter[str]], names: Sequence[str] | None, columns: Mapping[str, Any],
+    counters: Sequence[Counter[str]], names: Sequence[str] | None, columns: Mapping[str, object],
     **text_options: "Unpack[TextOptions]",
 ) -> "Corpus":  # fmt: skip
     """The corpus of the words of documents, with columns that describe these."""

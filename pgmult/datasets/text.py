@@ -124,7 +124,7 @@ class TextOptions(TypedDict, total=False):
     max_words: int | None
 
 
-def tokens_of(cells: Iterable[Any]) -> list[Text] | None:
+def tokens_of(cells: Iterable[object]) -> list[Text] | None:
     """Lists of words, where all cells are lists of strings, or such lists as text.
 
     >>> tokens_of(["['new york', 'is']", None, ["big"]])
@@ -400,7 +400,7 @@ class WordChoices(Checked):
         return vocabulary, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
 
 
-def as_stop_words(stop_words: Any) -> frozenset[str] | str:
+def as_stop_words(stop_words: object) -> frozenset[str] | str:
     """The set of stop words, or that they are to be detected."""
     if isinstance(stop_words, str) and stop_words in ("english", "en"):
         return ENGLISH_STOP_WORDS
@@ -435,7 +435,7 @@ def _runs(words: list[str], longest: int, stops: frozenset[str]) -> list[str]:
     return runs
 
 
-def _tokens(tokenizer: Any, text: str) -> list[str]:
+def _tokens(tokenizer: object, text: str) -> list[str]:
     if not callable(tokenizer):
         raise TypeError(f"tokenizer must be a function of a text, got {brief(tokenizer)}")
     try:

@@ -4,7 +4,6 @@ import datetime
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pgmult.datasets.files import library, the_one
 
@@ -86,7 +85,7 @@ def _joined_headers(names: list[str], below: list[str]) -> list[str]:
     return joined
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     """A cell as it would be written in a text file, every digit kept."""
     if isinstance(cell, bool):
         return str(cell).upper()

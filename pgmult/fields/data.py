@@ -293,7 +293,7 @@ def _as_counted(
     counted: ArrayLike,
     counts: IntArray,
     categories: NDArray[np.str_] | None,
-    names: Sequence[str] | NDArray[Any],
+    names: Sequence[str] | NDArray[np.generic],
 ) -> BoolArray | None:
     """Check what was counted where; None if all categories were counted in all rows."""
     try:
@@ -366,7 +366,7 @@ def _name(categories: NDArray[np.str_] | None, k: int) -> str:
     return f"category {k}" if categories is None else repr(str(categories[k]))
 
 
-def _as_labels(labels: Any, name: str, size: int) -> NDArray[np.str_] | None:
+def _as_labels(labels: object, name: str, size: int) -> NDArray[np.str_] | None:
     if labels is None:
         return None
     try:

@@ -160,7 +160,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         self.hyperparameters_ = self._in_units()
         return self
 
-    def predictions(self, X: Any) -> FieldPredictions:
+    def predictions(self, X: object) -> FieldPredictions:
         """Draws of the probabilities, with intervals, ranks, predictive counts and densities.
 
         Parameters
@@ -186,7 +186,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         rows = columns if names is None else {"row": names, **columns}
         return replace(predictions, labels={**predictions.labels, "row": rows})
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Posterior mean probabilities, ``(n_samples, n_classes)``; rows sum to 1.
 
         Parameters
@@ -195,7 +195,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         """
         return self.predictions(X).mean
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """The most probable class of each row, ``(n_samples,)``.
 
         Parameters
@@ -206,7 +206,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return self.classes_[probs.argmax(axis=1)]
 
     def sample_y(
-        self, X: Any, n_samples: int = 1, totals: ArrayLike = 1, random_state: Any = None
+        self, X: object, n_samples: int = 1, totals: ArrayLike = 1, random_state: object = None
     ) -> Any:
         """Draws of y from its posterior predictive distribution, joint over rows.
 
@@ -234,7 +234,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return np.moveaxis(counts, 0, -1)
         return self.classes_[counts.argmax(axis=-1)].T
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Mean log predictive probability of an observation, in nats; higher is better.
 
         Each row's counts are scored together, averaged over the posterior, without multinomial

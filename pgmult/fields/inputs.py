@@ -43,7 +43,7 @@ def row_labels(table: Any) -> list[str] | None:
     return [str(label) for label in table.index] if hasattr(table, "iloc") else None
 
 
-def column_labels(table: Any) -> list[str] | None:
+def column_labels(table: object) -> list[str] | None:
     """Labels of the columns of a data frame; None for anything else."""
     return [str(label) for label in table.columns] if hasattr(table, "columns") else None
 

@@ -12,7 +12,7 @@ else it says of its places, such as how many live there, is none, unless columns
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +45,7 @@ def degrees_among(columns: Iterable[str]) -> list[str]:
 
 
 def places_of(
-    table: Any,
+    table: object,
     names: str | None = None,
     coordinates: Sequence[str] = (),
     what: str = "the table of places",
@@ -94,7 +94,7 @@ def places_of(
 
 
 def _coordinates(
-    columns: Mapping[str, NDArray[Any]], names: str, wanted: Sequence[str], what: str
+    columns: Mapping[str, NDArray[np.generic]], names: str, wanted: Sequence[str], what: str
 ) -> list[str]:
     """The columns of coordinates."""
     chosen = [*chosen_columns(columns, [*wanted], what, "coordinates")]

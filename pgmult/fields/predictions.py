@@ -43,11 +43,11 @@ _NOTHING_LEFT = 0.01  # correlation below which a place says nothing of another
 
 def predict(
     run: Posterior,
-    new: Any = None,
+    new: object = None,
     *,
     data: CountField | None = None,
     inputs: Literal["all", "seen", "new"] = "all",
-    places: Mapping[str, Any] | None = None,
+    places: Mapping[str, object] | None = None,
     names: Sequence[str] | None = None,
     max_draws: int | None = 1000,
     probability: float = 0.9,
@@ -107,7 +107,7 @@ def predict(
 
 def _at(
     run: Posterior,
-    model: Any,
+    model: object,
     data: CountField,
     wider: CountField,
     max_draws: int | None,
@@ -278,9 +278,9 @@ class FieldPredictions(Estimand):
 def effects(
     run: Posterior,
     column: str,
-    values: Sequence[Any] | None = None,
+    values: Sequence[object] | None = None,
     *,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | None = None,
     weight: Literal["counts", "equal"] | Mapping[str, float] = "counts",
     probability: float = 0.9,
@@ -345,7 +345,7 @@ def effects(
 
 
 def _weights(
-    data: CountField, table: Mapping[str, Any], weight: str | Mapping[str, float]
+    data: CountField, table: Mapping[str, object], weight: str | Mapping[str, float]
 ) -> tuple[FloatArray, str]:
     """Weights of the rows, and in words."""
     _, _, places, place = axis_and_places(data, table, data.num_rows)
@@ -370,7 +370,7 @@ def rows(run: Posterior, new: Any = None, *, max_draws: int | None = 1000) -> Ro
     first = predict(run, new, inputs="seen", max_draws=max_draws)
     table = dict(first.columns_of("row"))
 
-    def probabilities(inputs: Mapping[str, Any]) -> FloatArray:
+    def probabilities(inputs: Mapping[str, object]) -> FloatArray:
         if inputs is table:
             return first.draws
         return predict(run, inputs, max_draws=max_draws).draws

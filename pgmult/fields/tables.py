@@ -87,14 +87,14 @@ class FieldRead(NamedTuple):
 
 
 def read_field(
-    table: Any,
+    table: object,
     *,
     inputs: str | Sequence[str],
     category: str | None = None,
     count: str | None = None,
     wide: Sequence[str] = (),
-    new_inputs: Any = None,
-    places: Mapping[str, Any] | None = None,
+    new_inputs: object = None,
+    places: Mapping[str, object] | None = None,
     absent: Absent | None = None,
     order: str | ArrayLike = "frequency",
 ) -> FieldRead:
@@ -197,7 +197,7 @@ def read_field(
 
 
 def _as_long(
-    columns: Mapping[str, NDArray[Any]], inputs: Sequence[str], wide: Sequence[str]
+    columns: Mapping[str, NDArray[np.generic]], inputs: Sequence[str], wide: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """A row for each category of a table that has a column for each."""
     numbers = chosen_columns(columns, [*wide], "table", "wide")
@@ -240,8 +240,8 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
 def _guess(
     counts: IntArray,
     present: BoolArray,
-    columns: Mapping[str, NDArray[Any]],
-    places: Mapping[str, Any],
+    columns: Mapping[str, NDArray[np.generic]],
+    places: Mapping[str, object],
     labels: Sequence[str],
 ) -> tuple[BoolArray, str]:
     """Guess what was counted where, and describe the guess."""
@@ -294,9 +294,9 @@ def _zeros_in_words(zeros: BoolArray, rows: Sequence[str], labels: Sequence[str]
 
 def with_table(
     data: CountField,
-    new: Any,
-    places: Mapping[str, Any] | None = None,
-    names: Any = None,
+    new: object,
+    places: Mapping[str, object] | None = None,
+    names: object = None,
     what: str = "new",
 ) -> CountField:
     """The same counts with predictions wanted at the rows of a table, or at arrays of coordinates.
@@ -342,7 +342,7 @@ def with_table(
 
 
 def _with_dates(
-    columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any] | None
+    columns: Mapping[str, NDArray[np.generic]], places: Mapping[str, object] | None
 ) -> dict[str, NDArray[Any]]:
     """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
     placed = places if isinstance(places, Mapping) else {}  # anything else is refused later
@@ -351,7 +351,7 @@ def _with_dates(
 
 
 def _coordinates(
-    columns: Mapping[str, NDArray[Any]], places: Mapping[str, Any], table: str
+    columns: Mapping[str, NDArray[np.generic]], places: Mapping[str, object], table: str
 ) -> tuple[FloatArray, list[str]]:
     """Inputs ``(n, d)`` of a table's columns, and what each is called."""
     arrays: list[FloatArray] = []
@@ -381,7 +381,7 @@ def _coordinates(
     return np.concatenate(arrays, axis=1), names
 
 
-def _warn_of_repeats(columns: Mapping[str, NDArray[Any]]) -> None:
+def _warn_of_repeats(columns: Mapping[str, NDArray[np.generic]]) -> None:
     """Warn of rows that are like others in every column."""
     first: dict[Any, int] = {}
     rows = enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))
@@ -409,7 +409,11 @@ def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatAr
 
 
 def _find_places(
-    labels: NDArray[np.str_], points: Sequence[Any], column: NDArray[Any], name: str, table: str
+    labels: NDArray[np.str_],
+    points: Sequence[Any],
+    column: NDArray[np.generic],
+    name: str,
+    table: str,
 ) -> IntArray:
     """Find the place of each row by its text, its number, or its text but for capitals and blanks.
 
@@ -433,7 +437,7 @@ def _find_places(
 
 
 def _warn_of_same_points(
-    column: NDArray[Any], coordinates: FloatArray, of_row: IntArray, name: str
+    column: NDArray[np.generic], coordinates: FloatArray, of_row: IntArray, name: str
 ) -> None:
     """Warn of places with different names at one point, whose counts add up."""
     _, first = np.unique(of_row, return_index=True)
@@ -449,19 +453,19 @@ def _warn_of_same_points(
             return
 
 
-def _shown(column: NDArray[Any]) -> NDArray[Any]:
+def _shown(column: NDArray[np.generic]) -> NDArray[Any]:
     """A column of inputs as reports show it: dates, numbers or names."""
     if column.dtype.kind == "M":
         return column.astype(_DATES)
     return column if column.dtype.kind in "iuf" else column.astype(np.str_)
 
 
-def _row_names(columns: Mapping[str, NDArray[Any]]) -> list[str]:
+def _row_names(columns: Mapping[str, NDArray[np.generic]]) -> list[str]:
     shown = [_shown(column) for column in columns.values()]
     return [", ".join(plain(item) for item in row) for row in zip(*shown, strict=True)]
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A label as it is printed."""
     if isinstance(value, np.datetime64):
         return date_text(value)
@@ -475,7 +479,7 @@ def _distinct(x: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def axis_and_places(
-    data: CountField, columns: Mapping[str, Any], num_rows: int
+    data: CountField, columns: Mapping[str, object], num_rows: int
 ) -> tuple[str, FloatArray, list[str], IntArray]:
     """Split the columns: rows lie along the first one of numbers or dates, the others are places.
 

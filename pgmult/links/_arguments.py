@@ -33,7 +33,7 @@ def as_interior(pi: ArrayLike) -> FloatArray:
     return array
 
 
-def check_categories(name: str, array: NDArray[Any], num_categories: int) -> None:
+def check_categories(name: str, array: NDArray[np.generic], num_categories: int) -> None:
     """The last axis must have one entry per category."""
     if array.ndim == 0 or array.shape[-1] != num_categories:
         raise ValueError(
@@ -51,7 +51,7 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"axes must match or broadcast, got {described}") from None
 
 
-def as_rows(array: NDArray[Any], leading: tuple[int, ...]) -> NDArray[Any]:
+def as_rows(array: NDArray[np.generic], leading: tuple[int, ...]) -> NDArray[Any]:
     """``(rows, width)``, C-ordered and writable: one type for the compiled code."""
     width = array.shape[-1]
     if array.shape[:-1] != leading:

@@ -14,14 +14,21 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows, PredictsRows, PredictsRowsInTurn
+from pgmult.core.typing import (
+    Data,
+    FloatArray,
+    IntArray,
+    ObservedRows,
+    PredictsRows,
+    PredictsRowsInTurn,
+)
 from pgmult.sampling.draws import Draws
 
 _STATS = {"log_likelihood": "total_log_likelihood"}
 """ArviZ keeps the name log_likelihood for one value an observation."""
 
 
-def to_arviz(posterior: Draws, data: Any, random_seed: int) -> Any:
+def to_arviz(posterior: Draws, data: object, random_seed: int) -> Any:
     """See `Posterior.to_arviz`."""
     arviz = _arviz()
     posterior = posterior.whole()
@@ -64,7 +71,7 @@ def _arviz() -> Any:
     return arviz
 
 
-def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[str, Any]]:
+def _of_rows(posterior: Draws, data: object, random_seed: int) -> dict[str, dict[str, Any]]:
     """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, PredictsRows | PredictsRowsInTurn):
@@ -120,9 +127,9 @@ def _of_rows(posterior: Draws, data: Any, random_seed: int) -> dict[str, dict[st
 
 def _of_draw(
     rng: np.random.Generator,
-    model: PredictsRows | PredictsRowsInTurn,
+    model: PredictsRows[Data] | PredictsRowsInTurn[Data],
     draw: Mapping[str, Any],
-    data: Any,
+    data: Data,
     rows: ObservedRows,
     full: IntArray,
     *,
@@ -164,7 +171,7 @@ def _flat(attrs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_nested(value: Any) -> bool:
+def _is_nested(value: object) -> bool:
     inside = value if isinstance(value, list | tuple) else ()
     return isinstance(value, Mapping) or any(isinstance(v, Mapping | list) for v in inside)
 

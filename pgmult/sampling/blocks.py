@@ -121,7 +121,7 @@ class Ask(NamedTuple):
     of_held: bool = False
 
 
-def to_held(method: str, *arrays: NDArray[Any], moves: bool = False) -> Ask:
+def to_held(method: str, *arrays: NDArray[np.generic], moves: bool = False) -> Ask:
     """A question to what each block holds; `moves` where it changes that."""
     return Ask(method, arrays, moves, draws=False, of_held=True)
 
@@ -323,7 +323,7 @@ class Total:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def add_exact(self, values: Sequence[NDArray[Any]]) -> None:
+    def add_exact(self, values: Sequence[NDArray[np.generic]]) -> None:
         """Add integers alone."""
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
@@ -342,7 +342,7 @@ class Total:
         self.nodes[node] = values
 
 
-def _least_type(values: NDArray[Any]) -> np.dtype[Any]:
+def _least_type(values: NDArray[np.generic]) -> np.dtype[Any]:
     """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
@@ -440,11 +440,11 @@ class MovedRows(NamedTuple, Generic[State]):
 
 
 def started(
-    model: Any,
+    model: object,
     rng: np.random.Generator,
     state: State,
     found: object,
-    data: Any,
+    data: object,
 ) -> State:
     """The state with rows where `local_start` has them, all in this process."""
     return replace(state, **local_starts(model, new_key(rng), found, data))

@@ -116,7 +116,7 @@ class Chain:
         self._reach(state, sweep)
         return values
 
-    def _reach(self, state: Any, sweep: int) -> None:
+    def _reach(self, state: object, sweep: int) -> None:
         """Be at the state after `sweep` sweeps, together with the generator's."""
         self.state, self.sweep = state, sweep
         self._generator = self.rng.bit_generator.state
@@ -235,13 +235,15 @@ class Variables:
         self._single = traits_of(plan.model).single_precision | plan.settings.every.keys()
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
-    def __call__(self, log_likelihood: float, found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    def __call__(
+        self, log_likelihood: float, found: Mapping[str, object]
+    ) -> dict[str, NDArray[Any]]:
         """What is kept of a state, checked."""
         values = {name: self._checked(name, np.asarray(value)) for name, value in found.items()}
         values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
         return values
 
-    def _checked(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
+    def _checked(self, name: str, value: NDArray[np.generic]) -> NDArray[Any]:
         if name not in self._kinds:
             self._check_axes(name, value)
         if name in self._single and value.dtype == np.float64:
@@ -254,7 +256,7 @@ class Variables:
             )
         return value.astype(dtype, copy=False)
 
-    def _check_axes(self, name: str, value: NDArray[Any]) -> None:
+    def _check_axes(self, name: str, value: NDArray[np.generic]) -> None:
         axes = self._model.dims[name]
         if value.ndim != len(axes):
             raise ValueError(

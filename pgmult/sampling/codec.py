@@ -31,7 +31,9 @@ T = TypeVar("T")
 _DEEPEST = 400
 
 
-def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str = "value") -> Any:
+def encode(
+    value: object, arrays: dict[str, NDArray[np.generic]] | None = None, place: str = "value"
+) -> Any:
     """`value` as JSON's types.
 
     Parameters
@@ -79,7 +81,9 @@ def encode(value: Any, arrays: dict[str, NDArray[Any]] | None = None, place: str
 
 
 def _encode_array(
-    value: "NDArray[Any] | np.generic", arrays: dict[str, NDArray[Any]] | None, place: str
+    value: "NDArray[np.generic] | np.generic",
+    arrays: dict[str, NDArray[np.generic]] | None,
+    place: str,
 ) -> Any:
     array = np.asanyarray(value)  # one in a file stays it
     if array.dtype.kind not in "biufUSM" or (arrays is None and array.dtype.kind in "SM"):
@@ -104,7 +108,9 @@ def _encode_array(
 
 
 def decode(
-    tree: Any, arrays: Mapping[str, NDArray[Any]] | None = None, modules: Collection[str] = ()
+    tree: object,
+    arrays: Mapping[str, NDArray[np.generic]] | None = None,
+    modules: Collection[str] = (),
 ) -> Any:
     """The value that `encode` made `tree` from.
 
@@ -188,7 +194,7 @@ def contiguous(value: T) -> T:
     return value
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """SHA-256 of a value's encoding: equal for equal values, on every machine, in memory or not.
 
     Arrays in files (`pgmult.core.mapped`) are not read.

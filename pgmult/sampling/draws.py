@@ -303,7 +303,7 @@ class Draws(Mapping[str, NDArray[Any]]):
             )
         return data
 
-    def is_of(self, data: Any) -> bool:
+    def is_of(self, data: object) -> bool:
         """Are these the data that the draws were conditioned on, to the last bit?
 
         Parameters

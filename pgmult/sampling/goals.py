@@ -123,7 +123,7 @@ def as_goal(until: Any) -> Goal | None:
     return Goal(until.strip(), math.inf, number * _UNITS[unit])
 
 
-def watched(model: Any, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
+def watched(model: object, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
     """Return the variables by which a run is judged: main results among those that it keeps.
 
     The model's ``monitored``, or else the first variable that chains can be expected to agree on.
@@ -166,7 +166,7 @@ class Watch:
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
         self.traces = {trace.name: trace for trace in (*self._monitored, self._score)}
-        self._model: ReportsFirst | None = None
+        self._model: ReportsFirst[object, object] | None = None
         self.names = list(self.traces)
         if self.goal is not None and self.goal.asks_for_level and isinstance(model, ReportsFirst):
             self._model = model
@@ -186,7 +186,7 @@ class Watch:
         worth = (trace.worth(draws) * shares.get(trace.name, 1.0) for trace in self._monitored)
         return min((value for value in worth if not math.isnan(value)), default=math.nan)
 
-    def is_reached(self, draws: int, states: Sequence[Any], data: Any) -> bool:
+    def is_reached(self, draws: int, states: Sequence[object], data: object) -> bool:
         """Whether so many draws of each chain, now in these states, are what was asked for."""
         if self.goal is None or not self.goal.is_of_draws:
             return False

@@ -27,7 +27,7 @@ class Memory:
         """Where a chain's draws go."""
         return ChainMemory(self, number)
 
-    def allocate(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def allocate(self, values: Mapping[str, NDArray[np.generic]]) -> None:
         """Make room for all draws, given one of each variable."""
         lengths = {
             name: (self.settings.chains, self.settings.draws // self.settings.every.get(name, 1))
@@ -44,7 +44,7 @@ class Memory:
                 }
 
     def posterior(
-        self, plan: Plan, kept: list[int], seconds: Sequence[float], attrs: dict[str, Any]
+        self, plan: Plan, kept: list[int], seconds: Sequence[float], attrs: dict[str, object]
     ) -> Posterior:
         """The posterior of the most draws that form an array, as many of each of its chains.
 
@@ -87,7 +87,7 @@ class ChainMemory:
     def __init__(self, memory: Memory, number: int):
         self._memory, self._number, self._kept = memory, number, 0
 
-    def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def begin(self, values: Mapping[str, NDArray[np.generic]]) -> None:
         """Make room, if no other chain has."""
         self._memory.allocate(values)
 
@@ -102,7 +102,7 @@ class ChainMemory:
         """Never: there is nothing to write."""
         return False
 
-    def commit(self, checkpoint: Mapping[str, Any]) -> None:
+    def commit(self, checkpoint: Mapping[str, object]) -> None:
         """Nothing to do: the draws are where they belong."""
 
 

@@ -58,7 +58,7 @@ class Origin:
         }
 
     @classmethod
-    def stored(cls, run: RunReader, model: Any) -> "Origin | None":
+    def stored(cls, run: RunReader, model: object) -> "Origin | None":
         """Origin of the draws in a run directory; None where it cannot be decoded.
 
         `model` is theirs where its class is not of pgmult, or None.
@@ -73,7 +73,7 @@ class Origin:
         return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
 
 
-def _itself(data: Any) -> Any:
+def _itself(data: object) -> Any:
     return data
 
 
@@ -81,7 +81,7 @@ def _stored_data(run: RunReader, modules: Collection[str]) -> Any:
     return run.inputs(modules)["data"]
 
 
-def stored_model(run: RunReader, model: Any, modules: Collection[str]) -> Any:
+def stored_model(run: RunReader, model: object, modules: Collection[str]) -> Any:
     """The model of the draws in a run directory; one that is given must be that.
 
     Raises

@@ -62,7 +62,7 @@ class Plan:
         return cls(model, data, settings, *_begin(starts, model, data, settings, threads))
 
     @classmethod
-    def stored(cls, run: RunReader, model: Any, data: Any, modules: Collection[str]) -> Self:
+    def stored(cls, run: RunReader, model: object, data: object, modules: Collection[str]) -> Self:
         """Plan of a run directory; a model and data that are given must be those of the run.
 
         Parameters
@@ -143,7 +143,7 @@ class Plan:
 _MODEL_PARTS = ("dims", "init", "step", "log_likelihood")
 
 
-def check_model(model: Any) -> None:
+def check_model(model: object) -> None:
     """Refuse what is no model."""
     if isinstance(model, type):
         raise TypeError(f"model must be a model, got the class itself: {model.__name__}(...)")
@@ -155,7 +155,7 @@ def check_model(model: Any) -> None:
         )
 
 
-def check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
+def check_place(cluster: object, shards: int | None, cut: int | None) -> None:
     """Check `cluster`, `shards` and `cut`."""
     check_cluster(cluster)
     for name, value in (("shards", shards), ("cut", cut)):
@@ -165,7 +165,7 @@ def check_place(cluster: Any, shards: int | None, cut: int | None) -> None:
                 raise ValueError(f"{name} must be left out where there is no cluster, got {value}")
 
 
-def check_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
+def check_blocks(cluster: object, model: Any, keep: Sequence[str]) -> None:
     """Check that a cluster can sample the model and keep the variables `keep`."""
     if cluster is None:
         return
@@ -190,7 +190,7 @@ def check_blocks(cluster: Any, model: Any, keep: Sequence[str]) -> None:
 
 
 def as_keep(
-    keep: Any, draws: Any, model: Any, cluster: Any
+    keep: object, draws: object, model: object, cluster: object
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """The variables to keep, and every how manyth draw of those of which not all are."""
     if not isinstance(keep, Mapping):
@@ -204,7 +204,7 @@ def as_keep(
     return _as_names(names, model, cluster), {name: n for name, n in every.items() if n > 1}
 
 
-def _as_names(keep: Any, model: Any, cluster: Any) -> tuple[str, ...]:
+def _as_names(keep: object, model: Any, cluster: object) -> tuple[str, ...]:
     if keep is None:
         names = tuple(traits_of(model).default_keep)
         if cluster is None:

@@ -215,7 +215,7 @@ class Posterior(Draws):
     def _seconds(self, chain: int) -> float:
         return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
 
-    def to_arviz(self, data: Any = None, *, random_seed: Any = 0) -> Any:
+    def to_arviz(self, data: object = None, *, random_seed: int = 0) -> Any:
         """The draws for ArviZ: InferenceData of ArviZ 0.x, an xarray DataTree of ArviZ 1.x.
 
         Parameters

@@ -115,7 +115,7 @@ class DrawsFile:
         return array
 
 
-def as_every(every: Any, name: str) -> dict[str, int]:
+def as_every(every: object, name: str) -> dict[str, int]:
     """Check a mapping from a thinned variable to its thinning interval, 2 or more."""
     intervals = as_mapping(every, name)
     return {str(one): as_positive_int(n, name, 2, MOST_SWEEPS) for one, n in intervals.items()}
@@ -330,8 +330,8 @@ class RunWriter(RunReader):
         cls,
         path: str | os.PathLike[str],
         meta: Mapping[str, Any],
-        coords: Mapping[str, NDArray[Any]],
-        inputs: Mapping[str, Any] | None,
+        coords: Mapping[str, NDArray[np.generic]],
+        inputs: Mapping[str, object] | None,
     ) -> "RunWriter":
         """Begin a run in a new or empty directory, and lock it before anything is written.
 
@@ -370,7 +370,7 @@ class RunWriter(RunReader):
     def __enter__(self) -> "RunWriter":
         return self
 
-    def __exit__(self, kind: Any, *error: Any) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         self._lock.close()
 
     def update(self, **changes: Any) -> None:
@@ -403,7 +403,7 @@ class ChainWriter:
         self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
-    def begin(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def begin(self, values: Mapping[str, NDArray[np.generic]]) -> None:
         """Take the shape and dtype of every variable from one draw, which is not kept."""
         kinds = {name: (value.shape, value.dtype) for name, value in values.items()}
         for name, kind in self._kinds.items():
@@ -431,7 +431,7 @@ class ChainWriter:
         """Is it time to commit?"""
         return self._bytes >= FLUSH_BYTES or time.monotonic() >= self._next_time
 
-    def commit(self, checkpoint: Mapping[str, Any]) -> None:
+    def commit(self, checkpoint: Mapping[str, object]) -> None:
         """Write the draws taken since the last time, then the checkpoint that counts them."""
         began = time.monotonic()
         stop = self._kept + self._drawn
@@ -528,7 +528,10 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             yield from piece.read(self._kinds[name])[: self._size(name) - piece.start]
 
     def _gathered(
-        self, name: str, shape: tuple[int, ...], chosen: Callable[[NDArray[Any]], NDArray[Any]]
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        chosen: Callable[[NDArray[np.generic]], NDArray[np.generic]],
     ) -> NDArray[Any]:
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
@@ -542,7 +545,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         return array
 
 
-def flat_entries(array: NDArray[Any], lead: int) -> NDArray[Any]:
+def flat_entries(array: NDArray[np.generic], lead: int) -> NDArray[Any]:
     """The array with all axes after the first `lead` as one."""
     return array.reshape(*array.shape[:lead], math.prod(array.shape[lead:]))
 
@@ -600,12 +603,12 @@ def _locked(folder: Path) -> BinaryIO:
     )
 
 
-def _plain(labels: NDArray[Any]) -> NDArray[Any]:
+def _plain(labels: NDArray[np.generic]) -> NDArray[Any]:
     """Labels that a .npy file can hold: of mixed types, as strings."""
     return labels.astype(np.str_) if labels.dtype.hasobject else labels
 
 
-def write_bundle(path: Path, value: Mapping[str, Any], seed: int, *, sync: bool = True) -> None:
+def write_bundle(path: Path, value: Mapping[str, object], seed: int, *, sync: bool = True) -> None:
     """Write a mapping of encodable values: see `pgmult.sampling.codec` and `write_npz`."""
     write_npz(path, _arrays_of(value), seed, sync=sync)
 
@@ -633,7 +636,7 @@ def read_bundle(
         return {name: decode(entries[name], arrays, modules) for name in names}
 
 
-def _arrays_of(value: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+def _arrays_of(value: Mapping[str, object]) -> dict[str, NDArray[Any]]:
     """A mapping of encodable values as what an .npz file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     texts = {"tree": encode(value, arrays)}

@@ -9,7 +9,7 @@ from pgmult.core.arguments import brief
 # --------------------------------------------------------------------------- mutants
 
 
-def mutant(original: Any, **attributes: Any) -> Any:
+def mutant(original: object, **attributes: object) -> Any:
     """A copy of a model (or a link, or a prior) with some methods or constants replaced.
 
     >>> from fractions import Fraction
@@ -28,7 +28,7 @@ def mutant(original: Any, **attributes: Any) -> Any:
     return clone
 
 
-def rejects(check: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+def rejects(check: Callable[..., object], *arguments: object, **options: object) -> str:
     """Assert that a check raises AssertionError; the error's message.
 
     Any other exception is passed on: a mutant that crashes has not been rejected.

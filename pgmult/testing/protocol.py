@@ -28,7 +28,7 @@ _MAX_SWEEPS_TO_MOVE = 100
 # --------------------------------------------------------------------------- conformance
 
 
-def _bytes(value: Any, place: str) -> Any:
+def _bytes(value: object, place: str) -> Any:
     """Everything about a value that a pure function must keep, comparable with ==."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
@@ -59,7 +59,7 @@ def _changed_field(before: Any, after: Any) -> str:
     return names[0] if names else "its type"
 
 
-def _pure(function: Callable[..., Any], random_seed: int, *arguments: Any) -> Any:
+def _pure(function: Callable[..., object], random_seed: int, *arguments: object) -> Any:
     """`function(rng, *arguments)`, which must change no argument and depend on rng alone."""
     name = getattr(function, "__name__", str(function))
     before = [_bytes(argument, type(argument).__name__) for argument in arguments]
@@ -99,14 +99,14 @@ def _structure(value: Any, shapes: bool) -> dict[str, Any]:
     return structure
 
 
-def _same_structure(what: str, one: Any, other: Any, *, shapes: bool) -> None:
+def _same_structure(what: str, one: object, other: object, *, shapes: bool) -> None:
     expected, got = _structure(one, shapes), _structure(other, shapes)
     for name in expected | got:
         before, after = expected.get(name), got.get(name)
         require(before == after, f"{what}: {name} must stay {before}, got {after}")
 
 
-def _check_plain(model: Any, data: Any, state: Any) -> None:
+def _check_plain(model: object, data: object, state: Any) -> None:
     for what, value in (("model", model), ("data", data), ("state", state)):
         kind = type(value)
         parameters = getattr(kind, "__dataclass_params__", None)
@@ -178,7 +178,7 @@ def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:
     )
 
 
-def _is_stuck(name: str, truth: Any, other: Any, start: Any, state: Any) -> bool:
+def _is_stuck(name: str, truth: object, other: object, start: object, state: object) -> bool:
     one, two, first, last = (np.asarray(getattr(s, name)) for s in (truth, other, start, state))
     if not one.shape == two.shape == first.shape == last.shape or one.dtype.kind != "f":
         return not np.array_equal(one, two) and np.array_equal(first, last)
@@ -208,7 +208,7 @@ def _check_round_trip(model: Any, data: Any, state: Any, random_seed: int) -> No
 
 def check_model(
     model: Model[Any, Any],
-    data: Any,
+    data: object,
     *,
     statistics: Statistics | None = None,
     replicates: int = 1000,

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.special
@@ -15,6 +15,7 @@ from pgmult.core.arguments import as_mapping, as_real, as_repeats, as_share, as_
 from pgmult.core.typing import FloatArray, Model, data_of
 from pgmult.core.validate import as_positive_int
 
+Point = TypeVar("Point")
 Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
 
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
@@ -23,7 +24,7 @@ MIN_CHANGES = 30  # a difference that is zero in nearly all chains has no normal
 _LOOKS = 16  # at most, at the first replicates of a run: a gross error shows early
 
 
-def require(condition: Any, sentence: str) -> None:
+def require(condition: object, sentence: str) -> None:
     """Raise AssertionError with the sentence unless the condition holds."""
     if not condition:
         raise AssertionError(sentence)
@@ -88,9 +89,9 @@ class Verdict:
 
 
 def conditional_ratio(
-    log_joint: Callable[[Any], float],
-    log_conditional: Callable[[Any], float],
-    points: Iterable[Any],
+    log_joint: Callable[[Point], float],
+    log_conditional: Callable[[Point], float],
+    points: Iterable[Point],
     *,
     tol: float = 1e-8,
 ) -> float:
@@ -162,7 +163,7 @@ def settled(model: Any, data: Any) -> Any:
     return data_of(model, data)
 
 
-def _field(name: str, state: Any, data: Any) -> ArrayLike:
+def _field(name: str, state: object, data: object) -> ArrayLike:
     value: ArrayLike = getattr(state, name)
     return value
 
@@ -231,7 +232,7 @@ class _Scalars:
             if summed:
                 self.names += [f"sum of {name}", f"sum of {name}**2"]
 
-    def __call__(self, state: Any, data: Any) -> FloatArray:
+    def __call__(self, state: object, data: object) -> FloatArray:
         parts = []
         for name, function, entries, summed in self._parts:
             values = np.asarray(function(state, data), dtype=np.float64).ravel()
@@ -266,7 +267,7 @@ def _sequential(
 
 def geweke(
     model: Model[Any, Any],
-    data: Any,
+    data: object,
     *,
     statistics: Statistics | None = None,
     replicates: int = 2000,
@@ -369,7 +370,7 @@ def _rank_differences(
 
 def sbc(
     model: Model[Any, Any],
-    data: Any,
+    data: object,
     statistics: Statistics | None = None,
     *,
     replicates: int = 200,
@@ -450,7 +451,7 @@ def sbc(
 
 def likelihood(
     model: Model[Any, Any],
-    data: Any,
+    data: object,
     *,
     replicates: int = 500,
     level: float = 0.01,

@@ -76,7 +76,7 @@ class FieldModel(Checked, ABC):
         labels = {axis: value for axis, value in names.items() if value is not None}
         return labels | self._labels(data)
 
-    def as_data(self, data: Any) -> CountField:
+    def as_data(self, data: object) -> CountField:
         """A field of counts as it is; anything else lacks the inputs."""
         if not isinstance(data, CountField):
             raise TypeError(

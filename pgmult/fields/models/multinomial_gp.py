@@ -54,7 +54,7 @@ _MANY = 100  # counts at a site, on average
 _USUAL_VAR, _VAR_SPREAD = 0.05, 1.5  # prior median of effects' variance, and sd of its logarithm
 
 
-def _as_overdispersion(value: Any, name: str) -> float | Literal["auto"]:
+def _as_overdispersion(value: object, name: str) -> float | Literal["auto"]:
     if isinstance(value, str):
         if value != "auto":
             raise ValueError(f'{name} must be "auto" or a number, got {value!r}')

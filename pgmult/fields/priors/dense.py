@@ -22,7 +22,6 @@ array([[0.8  ],
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -141,7 +140,7 @@ class DenseGaussian(FieldGaussian):
         self._run(explain_columns, self._factors, self._across[: len(self.J)], explained)
         return np.asarray(np.maximum(np.diagonal(self._prior_cov)[:, None] - explained.T, 0.0))
 
-    def _run(self, kernel: Callable[..., Any], *arguments: Any) -> None:
+    def _run(self, kernel: Callable[..., object], *arguments: object) -> None:
         over_rows(kernel, len(self._roots), self._cov, self._roots, *arguments, grain=1)
 
 

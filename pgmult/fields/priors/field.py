@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class Field(Checked, ABC):
             raise ValueError(f"inputs must have rows and columns, got shape {self.inputs.shape}")
         self._set(prior_mean=_as_prior_mean(self.prior_mean, len(self.inputs)))
 
-    def _with(self, **values: Any) -> Self:
+    def _with(self, **values: object) -> Self:
         """A copy with other fields, all of them checked already."""
         other = copy(self)
         other._set(**values)

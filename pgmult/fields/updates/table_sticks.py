@@ -36,7 +36,7 @@ in fewer sweeps where eigenvalue problems would take most of the time.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -167,12 +167,12 @@ def log_likelihood(sticks: TableSticks, level: FloatArray, var: float) -> FloatA
 
 
 def _over_rows(
-    kernel: Callable[..., Any],
+    kernel: Callable[..., object],
     sticks: TableSticks,
     level: FloatArray,
     var: float,
     *out: FloatArray,
-    key: tuple[Any, ...] = (),
+    key: tuple[object, ...] = (),
 ) -> None:
     cells = _by_rows(sticks.taken), _by_rows(sticks.reaching), _by_rows(level)
     over_rows(kernel, len(cells[0]), *key, *cells, var, *out, grain=_GRAIN)

@@ -93,7 +93,7 @@ class ChainFiles:
         (start,) = self._read(_START, ("found",), modules)
         return start
 
-    def _write(self, name: str, entries: Mapping[str, Any]) -> None:
+    def _write(self, name: str, entries: Mapping[str, object]) -> None:
         write_bundle(self.folder / name, entries, self._seed(name), sync=False)
 
     def _read(self, name: str, names: Sequence[str], modules: Collection[str]) -> list[Any]:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pgmult.core.arguments import brief
 from pgmult.sampling.cluster.executors import Cluster, Executor
@@ -14,7 +13,7 @@ _CUT = 20  # sweeps between two cuts, by default
 
 @contextmanager
 def opened(
-    cluster: Any, shards: int | None, cut: int | None, cores: int
+    cluster: object, shards: int | None, cut: int | None, cores: int
 ) -> Iterator[Cluster | None]:
     """What `cluster`, `shards` and `cut` of `pgmult.sample` mean; closed if it was made here."""
     if cluster is None:
@@ -38,7 +37,7 @@ def opened(
             executor.close()
 
 
-def check_cluster(cluster: Any) -> None:
+def check_cluster(cluster: object) -> None:
     """Refuse what is neither a cluster nor a string that names one."""
     distributed = sys.modules.get("distributed")
     is_client = distributed is not None and isinstance(cluster, distributed.Client)

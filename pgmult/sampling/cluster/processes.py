@@ -160,7 +160,7 @@ def _portable(error: Exception) -> Exception:
     return portable
 
 
-def _say(answers: BinaryIO, answer: Any) -> bool:
+def _say(answers: BinaryIO, answer: object) -> bool:
     try:
         pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
         answers.flush()
