@@ -339,7 +339,7 @@ class Coding:
         raise ValueError(f"formula {self.formula!r}: {why}")
 
 
-def numbers_by_row(expression: str, table: Mapping[str, Any], num_rows: int) -> FloatArray:
+def numbers_by_row(expression: str, table: Mapping[str, object], num_rows: int) -> FloatArray:
     """Evaluate an expression such as ``round(share * n)`` in every row of a table.
 
     Raises

@@ -92,7 +92,7 @@ class Columns:
         return replace(self, values=self.values[rows])
 
 
-def as_mapping(covariates: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
+def as_mapping(covariates: object, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Columns by name, from a table, a mapping or a matrix; a mapping may hold single values."""
     if isinstance(covariates, Mapping):
         if isinstance(covariates, Lazily):
@@ -126,7 +126,7 @@ def as_mapping(covariates: Any, names: Sequence[str] | None) -> Mapping[str, Any
     return {str(name): matrix[:, j] for j, name in enumerate(names)}
 
 
-def num_rows_of(table: Mapping[str, Any], names: Sequence[str], at_least: int = 1) -> int:
+def num_rows_of(table: Mapping[str, object], names: Sequence[str], at_least: int = 1) -> int:
     """Rows of the columns of these names; single values serve all rows."""
     sizes = [np.size(_values(table[name])) for name in names if not _is_single(table[name])]
     return max(sizes, default=at_least)
@@ -136,7 +136,7 @@ def _is_single(column: Any) -> bool:
     return not isinstance(column, Cells) and np.ndim(column) == 0
 
 
-def _values(column: Any) -> Any:
+def _values(column: object) -> Any:
     return column.values if isinstance(column, Cells) else column
 
 
@@ -157,7 +157,7 @@ def _asked(function: str, source: str, dates: Cells) -> Cells:
     return Cells(np.array(names)[values.astype(np.int64) - 1], names)
 
 
-def cells_of_rows(table: Mapping[str, Any], name: str, num_rows: int) -> Cells:
+def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cells:
     """The cells of a column, one for each row; of ``weekday(date)`` what dates are.
 
     Raises
@@ -202,7 +202,7 @@ def label_or_quantile_values(cells: ArrayLike, levels: Sequence[str] = ()) -> li
     return listed(np.unique(values))
 
 
-def listed(values: NDArray[Any]) -> list[Any]:
+def listed(values: NDArray[np.generic]) -> list[Any]:
     """Values one by one; dates stay those of numpy, which figures put on an axis."""
     return list(values) if values.dtype.kind == "M" else list(values.tolist())
 
@@ -215,7 +215,7 @@ def quantiles(column: NDArray[Any], at: Any, method: Any = "linear") -> NDArray[
     return np.asarray(np.sort(column)[places.astype(np.int64)])
 
 
-def days_or_numbers(column: Any) -> FloatArray:
+def days_or_numbers(column: object) -> FloatArray:
     """Return numbers as they are, and dates as days since 1970."""
     cells = exact(column, "to move").values
     if _are_dates(cells):
@@ -244,7 +244,7 @@ def moved(column: Any, step: float, above: bool, ends: tuple[float, float]) -> N
     return np.asarray(np.round(at * _DAY).astype(np.int64).astype("datetime64[us]"))
 
 
-def named_column(columns: Mapping[str, Cells], name: Any, what: str) -> Cells:
+def named_column(columns: Mapping[str, Cells], name: object, what: str) -> Cells:
     """A column that is there; `what` asked for it, for errors."""
     if not isinstance(name, str) or name not in columns:
         raise ValueError(
@@ -260,7 +260,7 @@ def table_column(columns: Mapping[str, Cells], name: Any, what: str) -> NDArray[
 
 
 def read_columns(
-    table: Mapping[str, Any],
+    table: Mapping[str, object],
     names: Sequence[str],
     num_rows: int,
     *,
@@ -306,13 +306,13 @@ def read_columns(
     )
 
 
-def days_of(cells: Sequence[Any], name: str, origin: float) -> FloatArray:
+def days_of(cells: Sequence[object], name: str, origin: float) -> FloatArray:
     """Dates as days since an origin, itself in days since 1970: see `Columns.origin_of`."""
     times = _times_of(exact(cells, repr(name)).values, name)
     return np.asarray((times - int(origin) * _DAY) / _DAY)
 
 
-def _times_of(cells: NDArray[Any], name: str) -> IntArray:
+def _times_of(cells: NDArray[np.generic], name: str) -> IntArray:
     """Dates as microseconds since 1970.
 
     Raises
@@ -329,7 +329,7 @@ def _times_of(cells: NDArray[Any], name: str) -> IntArray:
     return cells.astype("datetime64[us]").astype(np.int64)
 
 
-def _are_dates(cells: NDArray[Any]) -> bool:
+def _are_dates(cells: NDArray[np.generic]) -> bool:
     """Whether all cells are dates, or write one as ISO 8601 does."""
     if cells.dtype.kind != "U":
         return cells.dtype.kind == "M"
@@ -348,7 +348,7 @@ def _dates(days: FloatArray, origin: float) -> NDArray[Any]:
     return plain_dates(thousandths.astype("datetime64[ms]"))
 
 
-def plain_dates(cells: NDArray[Any]) -> NDArray[Any]:
+def plain_dates(cells: NDArray[np.generic]) -> NDArray[Any]:
     """Dates, or texts that write them, in days, seconds or milliseconds; other cells as they are.
 
     So a date has one label, however it is written.

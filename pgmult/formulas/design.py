@@ -204,7 +204,7 @@ class Design:
         )  # fmt: skip
 
     def like(
-        self, covariates: Any, *, new_levels: bool = False, num_rows: int | None = None
+        self, covariates: object, *, new_levels: bool = False, num_rows: int | None = None
     ) -> "Design":
         """The same design, for other rows.
 
@@ -265,7 +265,7 @@ class Design:
         return None
 
     def report_new_labels(
-        self, covariates: Any, table: str, *, argument: str | None = None, asked: bool = False
+        self, covariates: object, table: str, *, argument: str | None = None, asked: bool = False
     ) -> None:
         """Say how many labels of groupings in other rows the design does not know.
 
@@ -357,7 +357,7 @@ class Design:
             matrix = matrix - matrix @ self.margins
         return (matrix - self.centre) / self.scale
 
-    def _read(self, table: Mapping[str, Any], num_rows: int | None = None) -> Columns:
+    def _read(self, table: Mapping[str, object], num_rows: int | None = None) -> Columns:
         """Columns at new rows; grouping columns count where there is no other."""
         names = self._column_names
         for name in names:
@@ -368,7 +368,7 @@ class Design:
         return read_columns(table, names, num_rows_of(table, names, least), like=self.columns)
 
     def _terms_at(
-        self, table: Mapping[str, Any], columns: Columns, new_levels: bool
+        self, table: Mapping[str, object], columns: Columns, new_levels: bool
     ) -> tuple[Term, ...]:
         num_rows = len(columns.values)
         terms: list[Term] = []
@@ -412,14 +412,14 @@ class Design:
 
 
 def make_design(
-    covariates: Any,
+    covariates: object,
     num_rows: int | None = None,
     formula: str | Formula | None = None,
     names: Sequence[str] | None = None,
     standardize: bool = True,
     check: bool = True,
     every_term: bool = False,
-    maps: Mapping[str, Any] | None = None,
+    maps: Mapping[str, object] | None = None,
 ) -> Design:
     """A design of the rows of a table.
 
@@ -550,7 +550,7 @@ def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
     return first.like(joined, new_levels=True, num_rows=len(order))
 
 
-def distinct_rows(design: Design, *more: NDArray[Any]) -> tuple[Design, IntArray]:
+def distinct_rows(design: Design, *more: NDArray[np.generic]) -> tuple[Design, IntArray]:
     """The rows of a design that differ, in it or in other columns, and which of them each row is.
 
     Parameters
@@ -796,7 +796,7 @@ def terms_named(text: str) -> list[str]:
 def _group(
     random_term: _Random,
     plan: _Plan,
-    table: Mapping[str, Any],
+    table: Mapping[str, object],
     coder: Coding,
     columns: Columns,
     maps: Mapping[str, Any],
@@ -845,7 +845,7 @@ def _group(
 
 
 def _cells_of(
-    names: Sequence[str], table: Mapping[str, Any], num_rows: int, kind: str
+    names: Sequence[str], table: Mapping[str, object], num_rows: int, kind: str
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
     columns = {name: cells_of_rows(table, name, num_rows) for name in names}

@@ -271,12 +271,12 @@ _UNIX_WEEKDAY = 3  # the first day of 1970 was a Thursday
 _HOUR = 3_600_000  # milliseconds
 
 
-def _count(dates: NDArray[Any], unit: str) -> FloatArray:
+def _count(dates: NDArray[np.generic], unit: str) -> FloatArray:
     """Whole years, months or days since 1970."""
     return dates.astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)
 
 
-def _since(dates: NDArray[Any], began: str) -> FloatArray:
+def _since(dates: NDArray[np.generic], began: str) -> FloatArray:
     """Hours since the year, or the day, began."""
     gaps = dates - dates.astype(f"datetime64[{began}]").astype(dates.dtype)
     return np.asarray(gaps.astype(np.int64) / _HOUR)

@@ -33,7 +33,7 @@ from pgmult.core.typing import IntArray
 _BORDER = 2  # points that two outlines share
 
 
-def neighbours_of(source: Any, column: str) -> tuple[NDArray[np.str_], IntArray]:
+def neighbours_of(source: object, column: str) -> tuple[NDArray[np.str_], IntArray]:
     """The areas of a map, sorted, and pairs of them that are neighbours.
 
     Parameters
@@ -88,7 +88,7 @@ def _are_two_columns(source: Mapping[Any, Any]) -> bool:
     return cells.isdisjoint(map(label_of, source))
 
 
-def _pairs_of_table(table: Any) -> list[tuple[Any, Any]]:
+def _pairs_of_table(table: object) -> list[tuple[Any, Any]]:
     try:
         columns = [cells.values.tolist() for cells in exact_columns(table, "map").values()]
     except TypeError:

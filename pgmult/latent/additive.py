@@ -147,7 +147,12 @@ class Additive:
         Added to the predictors.
     """
 
-    def __init__(self, terms: Sequence[Term], design: Any, offset: FloatArray | float = 0.0):
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        design: FloatArray | sparse.csr_array,
+        offset: FloatArray | float = 0.0,
+    ):
         self.terms = tuple(terms)
         self.layout = Layout(self.terms)
         self.weights = self.layout.weights
@@ -253,7 +258,7 @@ class Additive:
         self._gaussians = ((key, absorbed, gaussian), *self._gaussians[: _REMEMBERED - 1])
         return gaussian
 
-    def _at(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> Conditioned:
+    def _at(self, x: FloatArray, absorbed: tuple[object, FloatArray]) -> Conditioned:
         gram, pull = absorbed
         pairs = list(zip(self.terms, self.hyperparameters, strict=True))
         prior_log_det = sum(term.log_det(x[at]) for term, at in pairs)
@@ -263,7 +268,7 @@ class Additive:
             factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
         )
 
-    def slopes(self, x: FloatArray, absorbed: tuple[Any, FloatArray]) -> FloatArray | None:
+    def slopes(self, x: FloatArray, absorbed: tuple[object, FloatArray]) -> FloatArray | None:
         """Derivatives of log prior plus log evidence in hyperparameters; None for a sparse factor.
 
         By Fisher's identity they are those of E log p(x, w), w from the Gaussian at x: second

@@ -87,7 +87,7 @@ class Approximation:
         return np.asarray(rows.slope(psi) - self.slope(psi))
 
 
-def collapsed(family: WeightFamily, absorbed: Any, x: FloatArray) -> float:
+def collapsed(family: WeightFamily, absorbed: object, x: FloatArray) -> float:
     """Log density of hyperparameters, weights integrated out, given an absorbed potential."""
     prior = family.log_prior(x)
     if not np.isfinite(prior):
@@ -257,7 +257,7 @@ def hyperparameters_near(
     return guess.mean
 
 
-def _mode(family: WeightFamily, absorbed: Any, start: FloatArray) -> Leaning:
+def _mode(family: WeightFamily, absorbed: object, start: FloatArray) -> Leaning:
     """Mode and curvature, found where reflected standard deviations are the same."""
     sds = family.is_sd()
 

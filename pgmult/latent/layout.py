@@ -151,7 +151,7 @@ def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
 
 
-def joined(precisions: Sequence[Any]) -> Any:
+def joined(precisions: Sequence[object]) -> Any:
     """The precisions of terms, or of groups of them, as one sparse array."""
     return sparse.block_diag([_as_sparse(precision) for precision in precisions], format="csr")
 

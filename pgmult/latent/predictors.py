@@ -151,7 +151,9 @@ def _keys(names: Iterable[str]) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-def latent_of(design: Design, priors: Priors | None = None, columns: Any = slice(None)) -> Latent:
+def latent_of(
+    design: Design, priors: Priors | None = None, columns: slice | NDArray[np.bool_] = slice(None)
+) -> Latent:
     """The latent Gaussian of a design: its terms side by side.
 
     Parameters
@@ -282,11 +284,11 @@ def _at_times(term: GroupTerm) -> tuple[Any, Any]:
 # --------------------------------------------------------------------------- priors by name
 
 
-def _as_tuple(prior: Any) -> tuple[Any, ...]:
+def _as_tuple(prior: object) -> tuple[Any, ...]:
     return prior if isinstance(prior, tuple) else (prior,)
 
 
-def as_priors(priors: Any, name: str) -> dict[str, Distribution | tuple[Distribution, ...]]:
+def as_priors(priors: object, name: str) -> dict[str, Distribution | tuple[Distribution, ...]]:
     """Priors by the name of a term or a column.
 
     Raises

@@ -46,7 +46,11 @@ class Several(Additive):
     """
 
     def __init__(
-        self, terms: Sequence[Term], design: Any, num: int, offset: FloatArray | float = 0.0
+        self,
+        terms: Sequence[Term],
+        design: FloatArray | sparse.csr_array,
+        num: int,
+        offset: FloatArray | float = 0.0,
     ):
         super().__init__(terms, design)
         self.num, self._single = num, tuple(terms)

@@ -60,7 +60,7 @@ def from_sd(sd: FloatArray) -> FloatArray:
     return np.log1p(np.asarray(sd) / BEND)
 
 
-def _log_half_t(x: FloatArray, scale: Any, dof: float) -> float:
+def _log_half_t(x: FloatArray, scale: FloatArray | float, dof: float) -> float:
     """Log density of coordinates whose standard deviations are half-t, up to a constant."""
     total, scales = 0.0, scale.tolist() if isinstance(scale, np.ndarray) else [scale] * len(x)
     # a few, some fifty times a sweep: numpy would take ten times as long

@@ -70,9 +70,9 @@ _MOST_RESPONDENTS = 500  # over whom effects of groups are averaged, evenly spre
 
 def predict(
     run: Posterior,
-    new: Any = None,
+    new: object = None,
     *,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
     new_levels: bool = False,
@@ -147,7 +147,7 @@ def predict(
 
 def poststratify(
     run: Posterior,
-    census: Any = None,
+    census: object = None,
     *,
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -232,11 +232,11 @@ def _warn_of_gaps(data: AdditiveRows, census: Mapping[str, Any]) -> None:
 def effects(
     run: Posterior,
     column: str,
-    values: Sequence[Any] | None = None,
+    values: Sequence[object] | None = None,
     *,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | Sequence[str] | None = None,
-    population: Any = None,
+    population: object = None,
     weight: str | None = None,
     outcome: OutcomeName = "categories",
     probability: float = 0.9,
@@ -290,13 +290,13 @@ def effects(
 def comparisons(
     run: Posterior,
     column: str | None = None,
-    values: Sequence[Any] | None = None,
+    values: Sequence[object] | None = None,
     *,
     measure: Literal["difference", "ratio", "odds_ratio", "derivative"] = "difference",
     step: float | None = None,
-    at: Mapping[str, Any] | None = None,
+    at: Mapping[str, object] | None = None,
     by: str | Sequence[str] | None = None,
-    population: Any = None,
+    population: object = None,
     weight: str | None = None,
     outcome: OutcomeName = "categories",
     probability: float = 0.9,
@@ -531,7 +531,7 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
 
 def predicted_rows(
     run: Posterior,
-    new: Any = None,
+    new: object = None,
     *,
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
@@ -603,7 +603,7 @@ def predicted_rows(
 
 
 @contextmanager
-def _in_words(table: Any, name: str) -> Iterator[None]:
+def _in_words(table: object, name: str) -> Iterator[None]:
     """Within this context, errors call the table by its name, and rows of a file by their lines."""
     with rows_in_words(table), under_name(name, of="the table"), under_name(name, of="covariates"):
         yield
@@ -637,7 +637,7 @@ def _scores_of(categories: NDArray[np.str_]) -> FloatArray:
 
 def _population(
     run: Posterior,
-    population: Any,
+    population: object,
     by: str | Sequence[str] | None,
     weight: str | None,
     max_draws: int,
@@ -655,7 +655,7 @@ def _population(
 def pairs_of(
     data: AdditiveRows,
     column: str | None,
-    values: Sequence[Any] | None,
+    values: Sequence[object] | None,
     step: float | None,
     *,
     is_derivative: bool = False,
@@ -704,7 +704,7 @@ def pairs_of(
     return pairs
 
 
-def _derivative_of(data: AdditiveRows, name: str, cells: Any) -> Pair:
+def _derivative_of(data: AdditiveRows, name: str, cells: object) -> Pair:
     """Return the two ends of a step that is small enough for a slope."""
     unit = "a day" if np.asarray(cells).dtype.kind == "M" else "a unit"
     numbers = days_or_numbers(cells)
@@ -714,7 +714,7 @@ def _derivative_of(data: AdditiveRows, name: str, cells: Any) -> Pair:
     return Pair(name, f"dy/dx, {unit}", above, below)
 
 
-def _step_of(data: AdditiveRows, name: str, cells: Any, step: float | None) -> Pair:
+def _step_of(data: AdditiveRows, name: str, cells: object, step: float | None) -> Pair:
     """Return the two ends of a step of a column, by default a standard deviation in round figures.
 
     A step stays where the data are; one that is asked for and wider than they are does not.
@@ -805,7 +805,7 @@ def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
     return np.array(names, dtype=np.str_)
 
 
-def chosen(draws: NDArray[Any], max_draws: int) -> NDArray[Any]:
+def chosen(draws: NDArray[np.generic], max_draws: int) -> NDArray[Any]:
     """Choose at most so many draws, evenly spread over the chains."""
     count = min(as_positive_int(max_draws, "max_draws"), len(draws))
     return draws[((np.arange(count) + 0.5) * len(draws) / count).astype(np.int64)]

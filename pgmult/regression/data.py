@@ -100,7 +100,7 @@ class AdditiveRows:
         if self.is_weighted:
             raise ValueError(f"rows must have whole weights {why}, got fractions")
 
-    def each_of(self, column: NDArray[Any]) -> NDArray[Any]:
+    def each_of(self, column: NDArray[np.generic]) -> NDArray[Any]:
         """Repeat a column of the cells for each observation; for 10,000 in shares if weighted."""
         people = self.respondents
         if not self.is_weighted:
@@ -197,7 +197,7 @@ class AdditiveRows:
         cells = {"cells": (("respondent",), self.of_observed(np.arange(self.num_rows)))}
         return ObservedRows(("respondent", "category"), counts, cells)
 
-    def of_observed(self, of_cells: NDArray[Any]) -> NDArray[Any]:
+    def of_observed(self, of_cells: NDArray[np.generic]) -> NDArray[Any]:
         """What the rows of `observed` have of something that cells have."""
         times = self.counts.sum(axis=1)
         return of_cells if times.sum() > _MOST_RESPONDENTS else np.repeat(of_cells, times, axis=0)
@@ -257,7 +257,7 @@ class AdditiveRows:
         return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
 
 
-def scattered(counts: NDArray[Any], probs: FloatArray, size: float) -> FloatArray:
+def scattered(counts: NDArray[np.generic], probs: FloatArray, size: float) -> FloatArray:
     """Log likelihood of Dirichlet-multinomial rows, without multinomial coefficients.
 
     Parameters

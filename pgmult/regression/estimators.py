@@ -61,7 +61,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     verbose: bool = False
 
     def _rows(
-        self, table: dict[str, Any], outcome: dict[str, Any], weight: Any, **more: Any
+        self, table: dict[str, Any], outcome: dict[str, object], weight: object, **more: Any
     ) -> AdditiveRows:
         """Rows of the columns of X, and of y, whose names do not matter."""
         check_consistent_length(*table.values(), *outcome.values())
@@ -93,7 +93,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
             random_seed=as_seed(self.random_state), progressbar=as_flag(self.verbose, "verbose"),
         )  # fmt: skip
 
-    def _means(self, X: Any) -> FloatArray:
+    def _means(self, X: object) -> FloatArray:
         """Averaged over the posterior, ``(n_samples, num_categories)``."""
         check_is_fitted(self)
         table = self._columns(X, reset=False)
@@ -212,7 +212,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
 
     link: LinkName = "auto"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdditiveClassifier":
+    def fit(self, X: object, y: object, sample_weight: Any = None) -> "AdditiveClassifier":
         """Draw from the posterior.
 
         Parameters
@@ -259,7 +259,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         self._sample(data, as_choice(self.link, "link", get_args(LinkName)))
         return self
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Probabilities of the classes, averaged over the posterior, ``(n_samples, n_classes)``.
 
         Parameters
@@ -268,7 +268,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         """
         return self._means(X)[:, self._places]
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """The most probable class of each row.
 
         Parameters
@@ -315,7 +315,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
 
     distribution: Literal["poisson", "negative_binomial"] = "poisson"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "CountRegressor":
+    def fit(self, X: object, y: Any, sample_weight: object = None) -> "CountRegressor":
         """Draw from the posterior.
 
         Parameters
@@ -342,7 +342,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         self._sample(replace(data, counts=numbers[data.counts]))
         return self
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: object) -> FloatArray:
         """Mean counts, averaged over the posterior, ``(n_samples,)``.
 
         Parameters
@@ -351,7 +351,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         """
         return self._means(X)[:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: object = None) -> float:
         """The share of the Poisson deviance that the means explain, 1 at best (scikit-learn's D2).
 
         Parameters

@@ -70,11 +70,11 @@ def _outcome(
 
 def rows_of(
     formula: str,
-    table: Any,
+    table: object,
     *,
     weights: str | None = None,
-    ordered: Sequence[Any] | bool | None = None,
-    maps: Mapping[str, Any] | None = None,
+    ordered: Sequence[object] | bool | None = None,
+    maps: Mapping[str, object] | None = None,
     family: str | None = None,
     unit: str = "observation",
 ) -> AdditiveRows:
@@ -209,7 +209,7 @@ def _refuse_total(parsed: Formula, counts: NDArray[Any], categories: Sequence[st
             parsed.refuse(f"{n!r} is a total: write p({y}, {n}) for {y} of {n}")
 
 
-def _in_order(categories: Sequence[str], ordered: Any) -> IntArray:
+def _in_order(categories: Sequence[str], ordered: object) -> IntArray:
     """Places of categories in the order of a list, which may have more of them.
 
     Warns
@@ -314,7 +314,7 @@ def _counts(
     return levels.names.tolist(), (codes[:, None] == np.arange(len(levels))).astype(np.int64)
 
 
-def outcomes_of(data: AdditiveRows, table: Any) -> IntArray:
+def outcomes_of(data: AdditiveRows, table: object) -> IntArray:
     """Counts of the data's classes in the rows of a table, ``(num_rows, num_classes)``; or events.
 
     Raises

@@ -229,7 +229,7 @@ def _mean_of_logs(log_p: FloatArray) -> FloatArray:
 def compare(
     run: Posterior,
     other: Posterior | None = None,
-    held_out: Any = None,
+    held_out: object = None,
     *,
     names: tuple[str, str] = ("the first", "the second"),
     max_draws: int = 1000,
@@ -315,7 +315,7 @@ def _units_in_turn(data: AdditiveRows) -> IntArray:
     return np.repeat(data.entries[:, 0], data.entries[:, 1])
 
 
-def _scored(run: Posterior, held_out: Any, max_draws: int) -> Score:
+def _scored(run: Posterior, held_out: object, max_draws: int) -> Score:
     """Log probabilities of observations, of the run itself or held out."""
     if held_out is None:
         return loo(run, max_draws=max_draws).score()
@@ -333,7 +333,7 @@ def _score(log_p: FloatArray, counts: IntArray) -> Score:
     return Score(log_p[units], np.ones(len(units), dtype=np.int64))
 
 
-def _rivals(data: AdditiveRows, held_out: Any) -> dict[str, Score]:
+def _rivals(data: AdditiveRows, held_out: object) -> dict[str, Score]:
     """Score shares (or means) of all others, and of the others with the same label."""
     table, design, new, times = table_of(data.design), data.design, data.counts, data.times
     names = [name for name, column in table.items() if np.asarray(column).dtype.kind not in "fM"]
@@ -416,7 +416,7 @@ def _means_of_others(
 
 def check(
     run: Posterior,
-    held_out: Any = None,
+    held_out: object = None,
     *,
     by: str | None = None,
     max_draws: int = 200,
@@ -662,7 +662,7 @@ def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator
         yield _Statistic(f"calibration of {name}", _distance(_bins(probs[:, k]), sums), advice)
 
 
-def _parts_of(name: str, values: Any, order: Sequence[str] = ()) -> tuple[list[str], IntArray]:
+def _parts_of(name: str, values: object, order: Sequence[str] = ()) -> tuple[list[str], IntArray]:
     """Labels of a column's parts, and each row's: numbers in bins of about equally many."""
     column = np.asarray(values)
     if column.dtype.kind in "iufM" and len(np.unique(column)) > 2 * _BINS:

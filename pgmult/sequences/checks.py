@@ -58,7 +58,7 @@ _ADVICE_ON_RUNS = {
 }  # fmt: skip
 
 
-def check(run: Posterior, *, max_draws: int = 200, random_seed: Any = 0) -> PredictiveChecks:
+def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:
     """Simulate observations with the same totals from draws of the states, and compare.
 
     *Repeats* is the share of steps whose most frequent symbol is that of the step before, of pairs

@@ -87,7 +87,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None = None
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any = None) -> "SequenceForecaster":
+    def fit(self, X: object, y: object = None) -> "SequenceForecaster":
         """Sample the posterior given sequences.
 
         Parameters
@@ -138,7 +138,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Mean log probability of an observation given those before it, in nats.
 
         One step ahead, by a particle filter, averaged over draws
@@ -159,7 +159,9 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         with row_threads(as_threads(self.n_jobs)):
             return one_step_ahead(self.posterior_, self._new(X), max_draws=self.max_draws).mean
 
-    def forecast(self, steps: int, X: Any = None, *, levels: Sequence[float] = LEVELS) -> Forecast:
+    def forecast(
+        self, steps: int, X: object = None, *, levels: Sequence[float] = LEVELS
+    ) -> Forecast:
         """Forecast each sequence after its last step, with intervals and simulated futures.
 
         Parameters
@@ -188,11 +190,11 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         with row_threads(as_threads(self.n_jobs)):
             return forecast(self.posterior_, steps, data, levels=levels, max_draws=self.max_draws)
 
-    def predict_proba(self, X: Any = None) -> FloatArray:
+    def predict_proba(self, X: object = None) -> FloatArray:
         """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``."""
         return self.forecast(1, X).mean[:, 0]
 
-    def predict(self, X: Any = None) -> NDArray[Any]:
+    def predict(self, X: object = None) -> NDArray[Any]:
         """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``."""
         return np.asarray(self.symbols_[self.predict_proba(X).argmax(axis=1)])
 
@@ -203,7 +205,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         tags.no_validation = True
         return tags
 
-    def _new(self, X: Any) -> Sequences:
+    def _new(self, X: object) -> Sequences:
         """Sequences numbered by the symbols of the fit."""
         names: dict[str, Any] = {}
         if not isinstance(X, Sequences):  # these number their symbols themselves

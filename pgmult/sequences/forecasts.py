@@ -29,7 +29,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,7 +68,7 @@ _LEAST_ERROR = 0.01  # a simulation error that is reported
 
 def predict(
     run: Posterior,
-    data: Any = None,
+    data: object = None,
     *,
     filtered: bool = False,
     levels: Sequence[float] = LEVELS,
@@ -181,9 +180,9 @@ def _filtered(
 def forecast(
     run: Posterior,
     steps: int,
-    data: Any = None,
+    data: object = None,
     *,
-    inputs: Any = None,
+    inputs: object = None,
     totals: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,
     max_draws: int = 500,
@@ -269,7 +268,7 @@ def _by_model(
     data: Sequences,
     wanted: int,
     steps: int,
-    inputs: Any,
+    inputs: object,
     levels: FloatArray,
     max_draws: int,
     sizes: IntArray | None,
@@ -294,7 +293,7 @@ def _by_model(
 
 def impute(
     run: Posterior,
-    data: Any = None,
+    data: object = None,
     *,
     totals: ArrayLike | None = None,
     levels: Sequence[float] = LEVELS,

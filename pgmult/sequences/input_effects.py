@@ -137,8 +137,8 @@ def _input_effects(
     run: Posterior,
     data: Sequences,
     column: str,
-    values: Sequence[Any] | None,
-    at: Mapping[str, Any],
+    values: Sequence[object] | None,
+    at: Mapping[str, object],
     by: str | None,
     probability: float,
     max_draws: int,
@@ -156,7 +156,7 @@ def _input_effects(
     is_mixed = isinstance(run.model, MixedHMM)
     of_rows = _long_run_shares if is_mixed else _moved_along
 
-    def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
+    def probabilities(changed: Mapping[str, object]) -> Iterator[FloatArray]:
         assert data.design is not None
         return of_rows(run, data, data.design.like(changed, num_rows=data.num_steps), most)
 
@@ -253,7 +253,7 @@ def grouping_columns(design: Design) -> set[str]:
     return {name for term in design.terms if term.kind == "group" for name in term.variables}
 
 
-def _most_changed(shares: Estimand, column: str, values: list[Any]) -> str:
+def _most_changed(shares: Estimand, column: str, values: list[object]) -> str:
     """The symbol whose share changes most, between which values."""
     mean = shares.mean
     k = int(np.ptp(mean, axis=0).argmax())
@@ -268,7 +268,7 @@ def _most_changed(shares: Estimand, column: str, values: list[Any]) -> str:
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

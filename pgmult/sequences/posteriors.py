@@ -34,7 +34,7 @@ class PredictsSteps(Protocol):
 
     predictive_variables: tuple[str, ...]
 
-    def log_predictive(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+    def log_predictive(self, draw: Mapping[str, object], data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t of the same sequence, draw), ``(num_steps,)``; 0 at missing steps."""
 
 
@@ -43,7 +43,7 @@ class Foretells(PredictsSteps, Protocol):
     """A model whose probabilities given its parameters have a closed form, ahead as well."""
 
     def step_probs(
-        self, draw: Mapping[str, Any], data: Sequences, *, filtered: bool = False
+        self, draw: Mapping[str, object], data: Sequences, *, filtered: bool = False
     ) -> FloatArray:
         """Probabilities of every step given all observations, or given those before it alone."""
 
@@ -69,14 +69,14 @@ class HasStateSpace(Protocol):
 
     predictive_variables: tuple[str, ...]
 
-    def state_space(self, draw: Mapping[str, Any], link: StickBreaking) -> StateSpaceDraw:
+    def state_space(self, draw: Mapping[str, object], link: StickBreaking) -> StateSpaceDraw:
         """One posterior draw as particle methods take it."""
 
     def at_levels(self, draw: dict[str, Any], data: Sequences) -> dict[str, Any]:
         """The draw with effects of all levels that data have."""
 
 
-def sequences_of(run: Posterior, data: Any = None) -> Sequences:
+def sequences_of(run: Posterior, data: object = None) -> Sequences:
     """Sequences of a run's symbols, from what its model takes; those of the run by default.
 
     Raises

@@ -252,7 +252,7 @@ class Matched(NamedTuple):
 
 def states(
     run: Posterior,
-    data: Any = None,
+    data: object = None,
     *,
     filtered: bool = False,
     probability: float = 0.9,

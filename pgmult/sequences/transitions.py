@@ -92,7 +92,7 @@ class Transitions(Answer):
     def _estimand(
         self,
         draws: FloatArray,
-        axes: Mapping[str, Sequence[Any]],
+        axes: Mapping[str, Sequence[object]],
         caption: str,
         is_ratio: bool = False,
     ) -> Estimand:
@@ -125,7 +125,7 @@ class Transitions(Answer):
         """A row for each pair of symbols or states, in each group."""
         return self.estimand.table()
 
-    def difference(self, one: Any, other: Any) -> Estimand:
+    def difference(self, one: object, other: object) -> Estimand:
         """The transition probabilities of one group minus those of another."""
         if not self.group:
             raise ValueError("a difference takes groups: ask for transitions(by=) or at= values")
@@ -232,7 +232,7 @@ class Transitions(Answer):
             x_label=f"the next {self.what}", y_label=f"{self.what} now",
         )  # fmt: skip
 
-    def section(self, title: str = "Transitions", note: str = "", **options: Any) -> Section:
+    def section(self, title: str = "Transitions", note: str = "", **options: object) -> Section:
         """A matrix with intervals, and its heat map."""
         answer = self.estimand
         mean, low, high = (
@@ -391,7 +391,7 @@ def _padded(values: FloatArray, size: int) -> FloatArray:
 
 
 def _settings(
-    data: Sequences, at: Mapping[str, Any], by: str | None
+    data: Sequences, at: Mapping[str, object], by: str | None
 ) -> tuple[str, Sequence[Any], list[Design | None], list[Any]]:
     """The column of groups, its values, and the design and the rows of each group."""
     every = np.ones(data.num_steps, dtype=np.bool_)

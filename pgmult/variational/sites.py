@@ -52,7 +52,7 @@ class Site(Protocol):
     samplers take F(psi, 0) for f(psi).
     """
 
-    def expect(self, mean: object, var: object) -> tuple[Any, Any, Any]:
+    def expect(self, mean: FloatArray, var: FloatArray) -> tuple[Any, Any, Any]:
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
 
 

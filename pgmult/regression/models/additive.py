@@ -70,7 +70,7 @@ from pgmult.variational.sites import CountSite
 LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]
 
 
-def _names(value: Any, name: str) -> tuple[str, ...]:
+def _names(value: object, name: str) -> tuple[str, ...]:
     return tuple([value] if isinstance(value, str) else as_strings(value, name))
 
 
@@ -128,7 +128,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         """Whether draws are independent draws from the approximation."""
         return self.method == "approximate"
 
-    def as_data(self, data: Any) -> AdditiveRows:
+    def as_data(self, data: object) -> AdditiveRows:
         """Rows, or what they are read from: ``(formula, table)``."""
         from pgmult.regression.rows import rows_of
 

@@ -13,7 +13,6 @@ import datetime
 import warnings
 import zoneinfo
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +93,7 @@ def _usual_rows(times: IntArray, sequence: IntArray, chosen: NDArray[np.bool_]) 
     return usual if (often == usual).mean() >= _USUAL else 0
 
 
-def warn_of_changed_clocks(times: NDArray[Any], sequence: IntArray, name: str) -> None:
+def warn_of_changed_clocks(times: NDArray[np.generic], sequence: IntArray, name: str) -> None:
     """Tell local times without a zone that lack an hour, or have one twice, as clocks are changed.
 
     Only times that nearly follow each other by one length, of an hour or less, can show it.

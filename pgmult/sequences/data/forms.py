@@ -31,7 +31,7 @@ from pgmult.sequences.data.times import read_times
 TIME, STATE = "time", "state"  # columns of a table that had a column for each time
 
 
-def from_wide(table: Any, wide: str | Sequence[str]) -> dict[str, Cells]:
+def from_wide(table: object, wide: str | Sequence[str]) -> dict[str, Cells]:
     """A table with a row for each step of one that has a row for each sequence.
 
     Parameters

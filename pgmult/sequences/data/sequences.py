@@ -295,7 +295,7 @@ class Sequences:
             inputs = np.concatenate([inputs, _effect_columns(design)], axis=1)
         return replace(self, design=design, inputs=inputs if inputs.size else None)
 
-    def with_known_states(self, states: Any) -> "Sequences":
+    def with_known_states(self, states: object) -> "Sequences":
         """The same sequences with the hidden states of the steps where these are known.
 
         `pgmult.sequences.MultinomialHMM` and `pgmult.sequences.MixedHMM` take them: the steps are
@@ -483,11 +483,11 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
 
 
 def as_sequences(
-    data: Any,
+    data: object,
     *,
     num_symbols: int | None = None,
     alphabet: Sequence[str] | NDArray[np.str_] | None = None,
-    inputs: Any = None,
+    inputs: object = None,
     order: str | ArrayLike | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Sequences:
@@ -561,7 +561,9 @@ _OF_A_WORD = 20  # characters, at most, on average
 _Alphabet = Sequence[str] | NDArray[np.str_] | None
 
 
-def _read(data: Any, num_symbols: int | None, alphabet: _Alphabet) -> tuple[Sequences, _Alphabet]:
+def _read(
+    data: object, num_symbols: int | None, alphabet: _Alphabet
+) -> tuple[Sequences, _Alphabet]:
     """Sequences, their symbols in the order of their numbers, and what these are called."""
     kinds, parts = set(), []
     for s, cells in enumerate(_as_parts(data)):
@@ -635,7 +637,7 @@ def _is_labels(values: Any) -> bool:
     return all(x is None or isinstance(x, str) for x in values)
 
 
-def _as_parts(data: Any) -> list[Any]:
+def _as_parts(data: object) -> list[Any]:
     """The data of each sequence."""
     if isinstance(data, list | tuple):
         numbers = all(isinstance(x, int | float | np.integer | np.floating) for x in data)
@@ -653,7 +655,7 @@ def _as_parts(data: Any) -> list[Any]:
     return [data]
 
 
-def _refuse_texts(cells: NDArray[Any]) -> None:
+def _refuse_texts(cells: NDArray[np.generic]) -> None:
     """Refuse a series of strings that may be one sequence of words or a sequence in each cell."""
     words = cells.tolist() if cells.dtype.kind in "OU" else []
     if len(words) < 2 or not all(isinstance(word, str) for word in words):
@@ -667,7 +669,7 @@ def _refuse_texts(cells: NDArray[Any]) -> None:
         )
 
 
-def _as_part(cells: Any, s: int) -> tuple[str, Any]:
+def _as_part(cells: object, s: int) -> tuple[str, Any]:
     """Whether a sequence is of labels, symbols or counts, and an array of them."""
     if scipy.sparse.issparse(cells):
         return "counts", scipy.sparse.csr_array(cells)
@@ -711,7 +713,7 @@ def _as_part(cells: Any, s: int) -> tuple[str, Any]:
     return ("counts" if array.ndim == 2 else "symbols"), array
 
 
-def few_of(symbols: Iterable[Any]) -> str:
+def few_of(symbols: Iterable[object]) -> str:
     """The first of some names, for messages."""
     names = list(map(str, symbols))
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -773,7 +775,7 @@ def _number_labels(
 
 
 def _from_symbols(
-    parts: list[Any], num_symbols: int | None
+    parts: list[object], num_symbols: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
     rows = []
     for s, cells in enumerate(parts):
@@ -905,7 +907,7 @@ def step_rows(data: Sequences) -> ObservedRows:
     return ObservedRows(("step", "symbol"), data.to_csr().toarray(), constants)
 
 
-def in_channels(channels: Mapping[str, Any]) -> Sequences:
+def in_channels(channels: Mapping[str, object]) -> Sequences:
     """Join sequences of the same steps to one whose steps have an observation in each channel.
 
     `pgmult.sequences.MultinomialHMM` takes them: symbols of the channels are independent given the

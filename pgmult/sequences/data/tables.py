@@ -57,7 +57,7 @@ _FEW_TWICE = 0.1  # of the times that have a row
 
 
 def sequences_of(
-    table: Any,
+    table: object,
     *,
     symbol: str | Sequence[str] | None = None,
     sequence: str | None = None,
@@ -72,7 +72,7 @@ def sequences_of(
     known: str | None = None,
     order: str | ArrayLike | None = None,
     inputs: str | Design | None = None,
-    maps: Mapping[str, Any] | None = None,
+    maps: Mapping[str, object] | None = None,
 ) -> Sequences:
     """`Sequences` from a tidy table.
 
@@ -261,7 +261,7 @@ def _places_within(sequence: IntArray) -> IntArray:
     return places
 
 
-def _weights_of(cells: NDArray[Any], name: str, sequence: IntArray) -> FloatArray:
+def _weights_of(cells: NDArray[np.generic], name: str, sequence: IntArray) -> FloatArray:
     """The weight of each sequence, which all of its rows have."""
     weights = as_finite(cells, f"column {name!r}")
     _, first = np.unique(sequence, return_index=True)
@@ -276,7 +276,7 @@ def _weights_of(cells: NDArray[Any], name: str, sequence: IntArray) -> FloatArra
 
 
 def _states_of_steps(
-    cells: NDArray[Any], name: str, place: IntArray, num_steps: int
+    cells: NDArray[np.generic], name: str, place: IntArray, num_steps: int
 ) -> NDArray[Any]:
     """The hidden state of each step, None where no row has one."""
     states = np.full(num_steps, None, dtype=object)
@@ -293,11 +293,11 @@ def _states_of_steps(
 
 
 def _refuse_rows_of_others(
-    at: tuple[NDArray[Any], IntArray, IntArray],
+    at: tuple[NDArray[np.generic], IntArray, IntArray],
     symbols: NDArray[np.str_],
     names: NDArray[np.str_] | None,
-    roles: Mapping[str, Any],
-    others: Mapping[str, NDArray[Any]],
+    roles: Mapping[str, object],
+    others: Mapping[str, NDArray[np.generic]],
     may_repeat: bool,
 ) -> None:
     """Refuse several rows of one time that are of different sequences, or that contradict.
@@ -418,7 +418,7 @@ def _inputs_of_steps(
     return filled
 
 
-def future_of(data: Sequences, table: Any, steps: int) -> dict[str, Cells]:
+def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     """The rows of a table for the steps after the last, in the order of sequences and steps.
 
     Raises

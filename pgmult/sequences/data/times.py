@@ -69,14 +69,14 @@ class Clock(NamedTuple):
         return (numbers - self.origin) // self.every
 
 
-def _is_date(cell: Any) -> bool:
+def _is_date(cell: object) -> bool:
     """Whether a text is a date by itself; numbers are not."""
     with suppress(ValueError):
         return isinstance(cell, str) and not np.isnat(np.datetime64(cell))
     return False
 
 
-def _how_to_write(cell: Any) -> str:
+def _how_to_write(cell: object) -> str:
     """A hint on how dates are written, for a cell that is none."""
     if re.match(r"\s*\d{1,2}:\d{2}", str(cell)):
         return "a time of day needs its date, as in 2024-03-01 08:15"
@@ -85,12 +85,16 @@ def _how_to_write(cell: Any) -> str:
     return "dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020 or 2019/20"
 
 
-def _is_whole(cell: Any) -> bool:
+def _is_whole(cell: object) -> bool:
     return isinstance(cell, int | float) and cell == cell // 1
 
 
 def clock_of(
-    times: NDArray[Any], name: str, every: str | int | None, week_start: str, were_numbers: bool
+    times: NDArray[np.generic],
+    name: str,
+    every: str | int | None,
+    week_start: str,
+    were_numbers: bool,
 ) -> Clock:
     """The clock of a column of times, by how long a step is.
 
@@ -209,7 +213,7 @@ def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
 
 
 def refuse_moved_times(
-    times: NDArray[Any], sequence: IntArray, steps: IntArray, clock: Clock, name: str
+    times: NDArray[np.generic], sequence: IntArray, steps: IntArray, clock: Clock, name: str
 ) -> None:
     """Refuse steps that would move times: 2018 as a step of 2011, 2013.
 
@@ -236,7 +240,7 @@ def refuse_moved_times(
     )
 
 
-def usual_step(times: NDArray[Any], sequence: IntArray) -> str:
+def usual_step(times: NDArray[np.generic], sequence: IntArray) -> str:
     """The length of a step, as `every` has it, at which most steps have a row.
 
     Parameters
@@ -288,7 +292,7 @@ def _in_words(seconds: int) -> str:
 
 
 def refuse_sparse_steps(
-    times: NDArray[Any], sequence: IntArray, place: IntArray, num_steps: int, name: str
+    times: NDArray[np.generic], sequence: IntArray, place: IntArray, num_steps: int, name: str
 ) -> None:
     """Refuse numbers of steps most of which have no row: they hardly are numbers of steps.
 

@@ -110,7 +110,7 @@ class MultinomialHMMState:
     emission_concentration: float
 
 
-def as_allowed(value: Any, name: str) -> NDArray[np.bool_]:
+def as_allowed(value: object, name: str) -> NDArray[np.bool_]:
     """Return which transitions are possible: in a square array, one or more in each row."""
     try:
         array = np.asarray(value)
@@ -194,7 +194,7 @@ class MultinomialHMM(Checked):
                 f" {len(self.allowed)}"
             )
 
-    def as_data(self, data: Any) -> Sequences:
+    def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
         hint = " (MixedHMM takes them)"
         sequences = without_inputs(as_sequences(data), "a hidden Markov model", hint)

@@ -195,7 +195,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     # ------------------------------------------------------------------ data
 
-    def as_data(self, data: Any) -> Sequences:
+    def as_data(self, data: object) -> Sequences:
         """`Sequences`, from what `as_sequences` takes."""
         sequences = without_known_states(
             without_channels(as_sequences(data), "MultinomialLDS"), "MultinomialLDS"
@@ -439,7 +439,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     observed_rows = staticmethod(step_rows)
 
-    def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+    def row_probs(self, draw: Mapping[str, object], data: Sequences) -> FloatArray:
         """Probabilities of steps: ``probs``, or those given ``states`` and parameters."""
         if "probs" in draw:
             return np.asarray(draw["probs"])

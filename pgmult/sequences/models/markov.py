@@ -126,7 +126,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     family: ClassVar[Family] = SEQUENCES
     predictive_variables: ClassVar[tuple[str, ...]] = ("rows",)
 
-    def as_data(self, data: Any) -> Sequences:
+    def as_data(self, data: object) -> Sequences:
         """`as_sequences`, if there are few enough symbols to hold all contexts, and no inputs.
 
         Raises

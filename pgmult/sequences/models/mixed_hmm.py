@@ -147,7 +147,7 @@ class MixedHMMState(MultinomialHMMState):
     information: Annotated[FloatArray, "known"]
 
 
-def _as_acted(value: Any, name: str) -> str | dict[str, str]:
+def _as_acted(value: object, name: str) -> str | dict[str, str]:
     """What inputs act on, and by which terms."""
     if not isinstance(value, Mapping):
         return str(as_choice(value, name, (*ACTED, "both")))
@@ -202,7 +202,7 @@ class MixedHMM(MultinomialHMM):
         if self.allowed is not None and not self.rules_out:
             raise ValueError("allowed is for MultinomialHMM: MixedHMM allows every transition")
 
-    def as_data(self, data: Any) -> Sequences:
+    def as_data(self, data: object) -> Sequences:
         """`as_sequences`, with inputs: those of a formula, or columns of numbers."""
         sequences = without_channels(as_sequences(data), "MixedHMM")
         if sequences.design is None:

@@ -23,7 +23,7 @@ say nothing:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -234,7 +234,7 @@ class StateSpaceDraw(NamedTuple):
         return linear_means(inputs, self.input_weights.T)
 
 
-def joined_states(draw: Mapping[str, Any]) -> FloatArray:
+def joined_states(draw: Mapping[str, object]) -> FloatArray:
     """States of a kept draw, and the noise beside them where it was kept."""
     if "noise" not in draw:
         return np.asarray(draw["states"])

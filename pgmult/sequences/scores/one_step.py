@@ -131,9 +131,9 @@ def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
 
 def one_step_ahead(
     run: Posterior,
-    test: Any,
+    test: object,
     *,
-    after: Any = None,
+    after: object = None,
     max_draws: int = 100,
     random_seed: int = 0,
 ) -> Score:

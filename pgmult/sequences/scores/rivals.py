@@ -79,7 +79,7 @@ def compare(
     run: Posterior,
     other: Posterior | None = None,
     *,
-    held_out: Any = None,
+    held_out: object = None,
     names: tuple[str, str] = ("the first", "the second"),
     random_seed: int = 0,
 ) -> Comparison:
@@ -145,10 +145,10 @@ def _unit(data: Sequences) -> str:
 
 def best_model(
     data: Sequences,
-    models: Mapping[str, Any],
+    models: Mapping[str, object],
     random_seed: int = 0,
     *,
-    callback: Callable[[str, Posterior], Any] | None = None,
+    callback: Callable[[str, Posterior], object] | None = None,
 ) -> tuple[str, Search]:
     """Choose one of some models by brief runs of each: the best, or the first as good as it.
 
@@ -214,10 +214,10 @@ def _thinned(data: Sequences) -> Sequences:
 
 
 def search_state_dim(
-    data: Any,
+    data: object,
     candidates: Sequence[int] | None = None,
     *,
-    make_model: Callable[[int], Any] | None = None,
+    make_model: Callable[[int], object] | None = None,
     random_seed: int = 0,
 ) -> tuple[int, Comparison]:
     """Choose the number of dimensions, or of hidden states, that predicts best by brief runs.
@@ -266,7 +266,7 @@ def search_state_dim(
     return int(name), search
 
 
-def rival_models(model: Any, data: Sequences) -> dict[str, Any]:
+def rival_models(model: object, data: Sequences) -> dict[str, Any]:
     """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
     models: dict[str, Any] = {}
     for order in () if data.channels else (1, 2):
@@ -293,7 +293,7 @@ def held_by(model: Any, data: Sequences) -> Sequences | None:
     return None
 
 
-def _name_of(model: Any) -> str | None:
+def _name_of(model: object) -> str | None:
     """What a model is called among the rivals, if it is one of them."""
     if isinstance(model, MarkovChain) and model.order <= 2:
         return _ORDER[model.order]
@@ -315,7 +315,7 @@ def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior
 
 def _own(
     run: Posterior, test: Sequences, after: Sequences | None, max_draws: int, particles: int,
-    seed: Any,
+    seed: int,
 ) -> tuple[Score, Sequences, str]:  # fmt: skip
     """The model's score, of what steps, and what to say if these are not all."""
     most = max(run.num_chains, max_draws)

@@ -167,7 +167,7 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
     )  # fmt: skip
 
 
-def _apart(prior: Any) -> Any:
+def _apart(prior: object) -> Any:
     """The prior of effects without their correlations."""
     if not isinstance(prior, LevelEffects) or prior.width == 1:
         return prior

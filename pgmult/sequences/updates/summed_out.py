@@ -171,7 +171,7 @@ class Effects:
         )
 
 
-def _by_rows(matrix: Any) -> compiled.ByRows:
+def _by_rows(matrix: object) -> compiled.ByRows:
     rows = SparseMatrix.of(matrix)
     return compiled.ByRows(rows.indptr, rows.columns, rows.values)
 
