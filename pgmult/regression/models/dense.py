@@ -121,9 +121,7 @@ class Around:
         slope = np.asarray(self.back(rows.slope(self.scores(w))))
         return slope - self.shift + self.gram @ w + heavier * towards
 
-    def swung(
-        self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int
-    ) -> FloatArray:
+    def swung(self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int) -> FloatArray:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
