@@ -64,7 +64,7 @@ CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or th
 """
 _PRIOR_WORDS = """
 --word-concentration X  Dirichlet concentration of words in topics: larger where topics share many
-    words (default: 0.05)
+    words (default: learned)
 --keywords FILE  File of words that topics must have, a line for each topic: a name, a colon and
     words (economy: tax, jobs)
 """

@@ -37,7 +37,7 @@ from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import topic_stability
 
-_KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics")
+_KEPT = ("topics", "mu", "Sigma", "topic_shares", "effective_topics", "word_concentration")
 _FOLD_IN_DRAWS = 100  # posterior draws that new documents are folded into
 
 
@@ -49,8 +49,8 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ----------
     n_components : int
         Topics, >= 2.
-    word_concentration : float
-        Dirichlet concentration of words in topics.
+    word_concentration : float, optional
+        Dirichlet concentration of words in topics; learned if left out.
     draws, tune, chains, thin : int
         As in `pgmult.sample`. All kept draws of the topics are in memory.
     random_state : int, numpy.random.RandomState or None
@@ -80,7 +80,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """
 
     n_components: int = field(default=10, kw_only=False)
-    word_concentration: float = 0.05
+    word_concentration: float | None = None
     draws: int = 200
     tune: int = 500
     chains: int = 2

@@ -167,7 +167,6 @@ def _start(
     even = np.full((data.num_documents, len(topics)), 1.0 / len(topics))
     topic_counts, word_counts = allocate_tokens(rng, data, even, topics)
     at = Allocation(np.empty(0, dtype=np.int64), topic_counts, word_counts.T)
-    eta = model.word_concentration
-    start = Searched(at, np.full(len(topics), 0.1), eta)
+    start = Searched(at, np.full(len(topics), 0.1), model.start_concentration())
     begun: StructuralTopicsState = model.from_allocation(rng, start, data)
     return begun

@@ -211,7 +211,7 @@ class VariationalTopics(MeanFieldFit):
             np.zeros_like(model.gaussian_prior.scale),
             scale * len(state.psi),
         )
-        return cls(model, model.word_concentration + sizes[:, None] * state.topics, sample)
+        return cls(model, model.start_concentration() + sizes[:, None] * state.topics, sample)
 
     @property
     def topics(self) -> FloatArray:
@@ -268,7 +268,7 @@ class VariationalTopics(MeanFieldFit):
         constants = -0.5 * (expected_log_det(self.gaussian) + n / self.gaussian.strength)
         return Bound(
             documents=scale * (float(documents._scores.sum()) + count * constants),
-            topics=-dirichlet_divergence(self.concentration, self.model.word_concentration),
+            topics=-dirichlet_divergence(self.concentration, self.model.start_concentration()),
             gaussian=-niw_divergence(self.gaussian, self.model.gaussian_prior),
         )
 
@@ -316,7 +316,7 @@ class VariationalTopics(MeanFieldFit):
         self, documents: DocumentPosterior, scale: float, step_size: float
     ) -> "VariationalTopics":
         """Move natural parameters by `step_size` towards their optimum given the documents."""
-        target = self.model.word_concentration + scale * documents._word_counts
+        target = self.model.start_concentration() + scale * documents._word_counts
         count, n = documents.mean.shape
         pieces = num_pieces(count)
         totals = np.zeros((pieces, n, n))

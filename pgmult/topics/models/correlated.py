@@ -3,6 +3,7 @@
 Documents are mixtures of topics with correlated proportions (Linderman, Johnson and Adams 2015,
 section 3; Blei and Lafferty 2007 for the logistic normal original)::
 
+    log eta       ~ N(log 0.1, 1)                                   unless it is fixed
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     mu, Sigma     ~ NIW,
     psi_d         ~ N(mu, Sigma),                   d = 1..D        K - 1 sticks
@@ -12,7 +13,7 @@ section 3; Blei and Lafferty 2007 for the logistic normal original)::
 Every block of the sweep is exact:
 
 1. z | psi, topics, x        a multinomial a (document, word) entry; kept as counts
-2. topics | z                Dirichlet rows
+2. eta, topics | z           eta by a slice, topics summed out; then Dirichlet rows
 3. psi | z, mu, Sigma        all sticks of a document on one path about a Gaussian that is near
                              their posterior (`pgmult.topics.compiled.swing`)
 4. mu, Sigma | psi           normal-inverse-Wishart
@@ -36,9 +37,9 @@ from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.topic_model import (
     BlockRows,
-    Concentration,
     NormalTopics,
     NumTopics,
+    WordConcentration,
 )
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
@@ -51,8 +52,9 @@ class CorrelatedTopics(NormalTopics):
     ----------
     num_topics : int
         K >= 2.
-    word_concentration : float
-        Dirichlet concentration eta of words in topics.
+    word_concentration : float, optional
+        Dirichlet concentration eta of words in topics; learned if left out: see
+        `pgmult.topics.updates.concentration`.
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K - 1 sticks; by default `NormalInverseWishart.weak` around the
         mean at which all topics are equally probable. Chains start with topics sorted by size, so
@@ -73,7 +75,7 @@ class CorrelatedTopics(NormalTopics):
     """
 
     num_topics: NumTopics
-    word_concentration: Concentration = 0.05
+    word_concentration: WordConcentration = None
     gaussian: NormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     keywords: Any = None

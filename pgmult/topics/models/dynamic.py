@@ -66,8 +66,6 @@ from pgmult.topics.priors.walk import WalkingMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.drifting import DriftingWords
 
-_START_CONCENTRATION = 0.05  # of words in topics, for the collapsed sweeps that a chain starts from
-
 Above0 = Annotated[float, real(above=0.0)]
 
 
@@ -151,6 +149,7 @@ class DynamicTopics(NormalTopics):
     block_rows: BlockRows = 8 * BLOCK_ROWS
 
     keywords: ClassVar[Any] = ()  # type: ignore[misc]
+    word_concentration: ClassVar[float | None] = None  # type: ignore[misc]
 
     state_type: ClassVar[type[Any]] = DynamicTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(DynamicTopicsState) | {
@@ -167,10 +166,6 @@ class DynamicTopics(NormalTopics):
     def psi_mean(self) -> WalkingMean:
         """The walk of the mean of psi."""
         return WalkingMean(self.gaussian_prior, self.prevalence_shape, self.prevalence_scale)
-
-    def start_concentration(self) -> float:
-        """Dirichlet concentration of words in topics, for the search."""
-        return _START_CONCENTRATION
 
     def words(self, data: TimedCorpus) -> DriftingWords:
         """The prior of the topics' words, and how they move."""

@@ -5,6 +5,7 @@ The baseline that a correlated topic model must beat (Blei, Ng and Jordan 2003):
     alpha_k     ~ Gamma(shape, rate),               k = 1..K
     theta_d     ~ Dirichlet(alpha),                 d = 1..D        topics in documents
     topics_k    ~ Dirichlet(eta)                                    words in topics
+    log eta     ~ N(log 0.1, 1)                                     unless it is fixed
     z_di, x_di  ~ theta_d, topics_{z_di}                            each token's topic and word
 
 `LDA` integrates theta and the topics out and draws the tokens' topics z one after another
@@ -35,7 +36,12 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.topic_model import OF_TOPICS, Concentration, NumTopics
+from pgmult.topics.models.topic_model import (
+    OF_TOPICS,
+    Concentration,
+    NumTopics,
+    WordConcentration,
+)
 from pgmult.topics.updates.allocation import AllocatedTopics, shares_of
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -43,6 +49,12 @@ from pgmult.topics.updates.collapsed import (
     count_topics,
     random_allocation,
     sample_concentrations,
+)
+from pgmult.topics.updates.concentration import (
+    CENTRE,
+    prior_concentration,
+    sample_concentration,
+    start_concentration,
 )
 
 _START_ALPHA_SUM = 5.0
@@ -57,10 +69,13 @@ class LDAState:
     assignments : int64 array, ``(num_tokens,)``
         Topic of each token, in the order of the corpus's entries.
     alpha : array, ``(num_topics,)``
+    word_concentration : float
+        Eta.
     """
 
     assignments: Annotated[IntArray, "token"]
     alpha: Annotated[FloatArray, "topic"]
+    word_concentration: float = CENTRE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +86,9 @@ class LDA(Checked, AllocatedTopics):
     ----------
     num_topics : int
         K >= 2.
-    word_concentration : float
-        Dirichlet concentration eta of words in topics.
+    word_concentration : float, optional
+        Dirichlet concentration eta of words in topics; learned if left out: see
+        `pgmult.topics.updates.concentration`.
     alpha_shape, alpha_rate : float
         Gamma prior of each alpha_k.
     alpha : float or array, ``(num_topics,)``, optional
@@ -84,7 +100,7 @@ class LDA(Checked, AllocatedTopics):
     """
 
     num_topics: NumTopics
-    word_concentration: Concentration = 0.05
+    word_concentration: WordConcentration = None
     alpha_shape: Concentration = 1.0
     alpha_rate: Concentration = 1.0
     alpha: Annotated[ArrayLike, as_positive] | None = None
@@ -96,7 +112,7 @@ class LDA(Checked, AllocatedTopics):
     in_blocks: ClassVar[bool] = False  # topics are integrated out, and join all documents
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
     default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "alpha", "topic_shares", "effective_topics",
+        "topics", "alpha", "topic_shares", "effective_topics", "word_concentration",
     )  # fmt: skip
 
     def _complete(self) -> None:
@@ -119,11 +135,12 @@ class LDA(Checked, AllocatedTopics):
         documents = np.repeat(np.arange(data.num_documents), data.totals)
         running = np.cumsum(theta, axis=1)[documents]
         u = rng.random((len(documents), 1)) * running[:, -1:]
-        return LDAState(np.sum(running < u, axis=1), alpha)
+        eta = prior_concentration(rng, self.word_concentration)
+        return LDAState(np.sum(running < u, axis=1), alpha, eta)
 
     def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
         """Words given the assignments, from topics drawn from their prior."""
-        words = Dirichlet(self.word_concentration)
+        words = Dirichlet(state.word_concentration)
         topics = words.sample(rng, (self.num_topics, data.num_words))
         return simulate_words(rng, state.assignments, topics, data)
 
@@ -131,20 +148,21 @@ class LDA(Checked, AllocatedTopics):
         """Uniform assignments; where learned, alpha = 5 / K."""
         allocation = random_allocation(rng, data, self.num_topics)
         even = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
-        return LDAState(
-            allocation.assignments, even if self.alpha is None else np.array(self.alpha)
-        )
+        alpha = even if self.alpha is None else np.array(self.alpha)
+        eta = start_concentration(self.word_concentration)
+        return LDAState(allocation.assignments, alpha, eta)
 
     def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
-        """All assignments, then alpha where it is learned."""
-        at = self._allocation(state, data)
-        allocation = collapsed_sweeps(rng, data, at, state.alpha, self.word_concentration)
+        """All assignments, then alpha and eta where they are learned."""
+        at, eta = self._allocation(state, data), state.word_concentration
+        allocation = collapsed_sweeps(rng, data, at, state.alpha, eta)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
-        return LDAState(allocation.assignments, alpha)
+        eta = sample_concentration(rng, self.word_concentration, eta, allocation.word_counts.T)
+        return LDAState(allocation.assignments, alpha, eta)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
-        counts, eta = self._allocation(state, data).word_counts, self.word_concentration
+        counts, eta = self._allocation(state, data).word_counts, state.word_concentration
         eta_sum = eta * data.num_words
         occupied = counts[counts > 0]
         return float(
@@ -159,7 +177,7 @@ class LDA(Checked, AllocatedTopics):
     def topics(self, state: LDAState, data: Corpus) -> FloatArray:
         """Mean word probabilities given the assignments, ``(num_topics, num_words)``."""
         counts = self._allocation(state, data).word_counts.T
-        return Dirichlet(counts + self.word_concentration).mean()
+        return Dirichlet(counts + state.word_concentration).mean()
 
     def topic_shares(self, state: LDAState, data: Corpus) -> FloatArray:
         """Each topic's share of all tokens, ``(num_topics,)``."""

@@ -2,6 +2,7 @@
 
 The logistic normal original of correlated topics (Blei and Lafferty 2007)::
 
+    log eta       ~ N(log 0.1, 1)                                   unless it is fixed
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     mu, Sigma     ~ NIW,
     psi_d         ~ N(mu, Sigma),                   d = 1..D        K coordinates
@@ -14,7 +15,7 @@ one coordinate after another given Pólya-gamma variables (Chen, Zhu, Wang, Zhen
 "Scalable inference for logistic-normal topic models"). A sweep:
 
 1. z | psi, topics, x            a multinomial a (document, word) entry; kept as counts
-2. topics | z                    Dirichlet rows
+2. eta, topics | z               eta by a slice, topics summed out; then Dirichlet rows
 3. psi | z, mu, Sigma            one path per document
 4. mu, Sigma | psi               normal-inverse-Wishart
 
@@ -41,9 +42,9 @@ from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
 from pgmult.topics.models.topic_model import (
     BlockRows,
-    Concentration,
     NormalTopics,
     NumTopics,
+    WordConcentration,
 )
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
@@ -56,8 +57,9 @@ class LogisticNormalTopics(NormalTopics):
     ----------
     num_topics : int
         K >= 2.
-    word_concentration : float
-        Dirichlet concentration eta of words in topics.
+    word_concentration : float, optional
+        Dirichlet concentration eta of words in topics; learned if left out: see
+        `pgmult.topics.updates.concentration`.
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K coordinates; by default `NormalInverseWishart.weak` around zero,
         where all topics are equally probable.
@@ -75,7 +77,7 @@ class LogisticNormalTopics(NormalTopics):
     """
 
     num_topics: NumTopics
-    word_concentration: Concentration = 0.05
+    word_concentration: WordConcentration = None
     gaussian: NormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     keywords: Any = None

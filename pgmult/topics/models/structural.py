@@ -3,6 +3,7 @@
 The correlated topic model with a linear model for the mean of psi (Roberts, Stewart and Airoldi
 2016, "A model of text for experimentation in the social sciences")::
 
+    log eta       ~ N(log 0.1, 1)                                   unless it is fixed
     topics_k      ~ Dirichlet(eta),                 k = 1..K        words in topics
     B, Sigma      ~ MNIW,                                           B: covariates x topics
     u_ja          ~ N(0, rho_j Sigma), or N(0, Omega_j)             effect of level a, term j
@@ -67,13 +68,14 @@ from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.models.topic_model import (
     OF_TOPICS,
     BlockRows,
-    Concentration,
     NumTopics,
     TopicModel,
+    WordConcentration,
 )
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
+from pgmult.topics.updates.concentration import CENTRE
 from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
 from pgmult.topics.updates.words import DirichletWords
@@ -113,6 +115,8 @@ class StructuralTopicsState(KeywordsState):
     word_counts : int32 array, ``(num_topics, num_words)``, by group ``(num_groups, ...)``
         Tokens by word, as last allocated, but for those that came as keywords; empty before the
         first sweep.
+    word_concentration : float
+        Eta, of the topics' Dirichlet prior.
     """
 
     psi: Annotated[FloatArray, "document", "topic"]
@@ -127,6 +131,7 @@ class StructuralTopicsState(KeywordsState):
     content_rate: float = 0.0
     plain_topics: FloatArray = field(default_factory=_EMPTY2)
     word_counts: NDArray[np.int32] = field(default_factory=no_counts, metadata={"has_prior": False})
+    word_concentration: float = CENTRE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,8 +142,9 @@ class StructuralTopics(TopicModel):
     ----------
     num_topics : int
         K >= 2.
-    word_concentration : float
-        Dirichlet concentration eta of words in topics.
+    word_concentration : float, optional
+        Dirichlet concentration eta of words in topics; learned if left out: see
+        `pgmult.topics.updates.concentration`.
     regression : MatrixNormalInverseWishart, optional
         Prior of the coefficients and Sigma on K coordinates; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are
@@ -170,7 +176,7 @@ class StructuralTopics(TopicModel):
     """
 
     num_topics: NumTopics
-    word_concentration: Concentration = 0.05
+    word_concentration: WordConcentration = None
     regression: MatrixNormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0

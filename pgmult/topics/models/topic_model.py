@@ -51,6 +51,7 @@ from pgmult.topics.updates.allocation import (
     shares_of,
     word_probs,
 )
+from pgmult.topics.updates.concentration import CENTRE, start_concentration
 from pgmult.topics.updates.drifting import DriftingWords
 from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
 from pgmult.topics.updates.swing import swing_psi
@@ -58,6 +59,7 @@ from pgmult.topics.updates.words import DirichletWords
 
 NumTopics = Annotated[int, as_num_topics]
 Concentration = Annotated[float, real(above=0.0, minimum=1e-300)]
+WordConcentration = Annotated[float, real(above=0.0, minimum=1e-300)] | None
 BlockRows = Annotated[int, as_block_rows]
 
 
@@ -70,7 +72,7 @@ class TopicModel(Checked, AllocatedTopics):
 
     __slots__ = ()
     num_topics: int
-    word_concentration: float
+    word_concentration: float | None
     keywords: Any
     start_sweeps: int
     block_rows: int
@@ -78,6 +80,7 @@ class TopicModel(Checked, AllocatedTopics):
     state_type: ClassVar[type[Any]]
     default_keep: ClassVar[tuple[str, ...]] = (
         "topics", "mu", "Sigma", "topic_shares", "effective_topics", "keyword_shares",
+        "word_concentration",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
     summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
@@ -123,6 +126,8 @@ class TopicModel(Checked, AllocatedTopics):
     def absent(self, data: Any) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
         absent = self.psi_mean.absent(data)
+        if self.word_concentration is not None:
+            absent |= {"word_concentration"}
         if not self.keywords:
             absent |= {"keyword_shares", "keyword_words"}
         if getattr(data, "content", None) is None:
@@ -175,7 +180,7 @@ class TopicModel(Checked, AllocatedTopics):
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
-        return self.word_concentration
+        return start_concentration(self.word_concentration)
 
     def in_order(self, at: Searched, data: Any) -> Searched:
         """Topics by size, those with keywords first."""
@@ -334,6 +339,8 @@ class ExchangeableTopicsState(KeywordsState):
     word_counts : int32 array, ``(num_topics, num_words)``
         Tokens of each topic by word, as last allocated, but for those that came as keywords; empty
         before the first sweep.
+    word_concentration : float
+        Eta, of the topics' Dirichlet prior.
     keyword_shares, keyword_words : arrays
         See `pgmult.topics.updates.keywords.KeywordsState`.
     """
@@ -346,6 +353,7 @@ class ExchangeableTopicsState(KeywordsState):
     word_counts: NDArray[np.int32] = field(
         default_factory=no_counts, kw_only=True, metadata={"has_prior": False}
     )
+    word_concentration: float = field(default=CENTRE, kw_only=True)
 
 
 class NormalTopics(TopicModel):

@@ -11,6 +11,7 @@ section 5.2). So, exactly and in this order::
 
     log c_k   a slice, phi integrated out
     m_gkv     ~ CRT(n_gkv, c_k beta_kv)
+    eta       a slice given m, beta integrated out, where eta is learned
     beta_k    ~ Dir(eta + sum_g m_gk)
     phi_gk    ~ Dir(c_k beta_k + n_gk)
 
@@ -42,6 +43,11 @@ from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varie
 from pgmult.topics.priors.means import Fields
 from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
+from pgmult.topics.updates.concentration import (
+    prior_concentration,
+    sample_concentration,
+    start_concentration,
+)
 from pgmult.topics.updates.keywords import Keywords
 from pgmult.topics.updates.words import DirichletWords
 
@@ -145,13 +151,14 @@ class WordsByGroup(DirichletWords):
         """The fields of this part, drawn from the prior."""
         keywords = Keywords.of(self.keywords, data)
         none = np.zeros((data.content.num_groups, self.num_topics, data.num_words), dtype=np.int64)
-        topics = Dirichlet(self.concentration).sample(rng, none.shape[1:])
+        eta = prior_concentration(rng, self.concentration)
+        topics = Dirichlet(eta).sample(rng, none.shape[1:])
         rate = self.content.sample_rate(rng)
         concentration = self.content.sample(rng, rate, self.num_topics)
         groups = vary(rng, topics, concentration, none)
         return {
             **self._by_group(
-                keywords, topics, groups, no_counts(*none.shape), *keywords.prior(rng)
+                keywords, eta, topics, groups, no_counts(*none.shape), *keywords.prior(rng)
             ),
             "content_concentration": concentration, "content_rate": rate,
         }  # fmt: skip
@@ -160,8 +167,11 @@ class WordsByGroup(DirichletWords):
         """Fields that a chain starts from: groups that are alike."""
         topics, num_groups = self._topics_at(rng, at), data.content.num_groups
         keywords, groups = Keywords.of(self.keywords, data), np.repeat(topics[None], num_groups, 0)
+        eta = start_concentration(self.concentration)
         return {
-            **self._by_group(keywords, topics, groups, no_counts(*groups.shape), *keywords.start()),
+            **self._by_group(
+                keywords, eta, topics, groups, no_counts(*groups.shape), *keywords.start()
+            ),
             "content_concentration": np.full(self.num_topics, self.content.start),
             "content_rate": self.content.shape / self.content.start,
         }  # fmt: skip
@@ -188,10 +198,11 @@ class WordsByGroup(DirichletWords):
         )  # fmt: skip
         if not self.hold:
             rate = prior.rate_given(rng, concentration)
-        topics = sample_topics(rng, self.concentration, tables)
+        eta = sample_concentration(rng, self.concentration, state.word_concentration, tables)
+        topics = sample_topics(rng, eta, tables)
         groups = vary(rng, topics, concentration, counts)
         return {
-            **self._by_group(keywords, topics, groups, kept_counts(counts), shares, words),
+            **self._by_group(keywords, eta, topics, groups, kept_counts(counts), shares, words),
             "content_concentration": concentration, "content_rate": rate,
         }  # fmt: skip
 
@@ -211,6 +222,7 @@ class WordsByGroup(DirichletWords):
     def _by_group(
         self,
         keywords: Keywords,
+        eta: float,
         topics: FloatArray,
         groups: FloatArray,
         word_counts: NDArray[np.int32],
@@ -219,5 +231,5 @@ class WordsByGroup(DirichletWords):
     ) -> Fields:
         """The fields, keywords mixed into topics and groups that have none yet."""
         plain = {"plain_topics": topics} if self.keywords else {}
-        fields = self._mixed(keywords, topics, word_counts, shares, words)
+        fields = self._mixed(keywords, eta, topics, word_counts, shares, words)
         return {**fields, **plain, "group_topics": keywords.mixed(groups, shares, words)}

@@ -20,6 +20,11 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.priors.means import Fields
 from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
+from pgmult.topics.updates.concentration import (
+    prior_concentration,
+    sample_concentration,
+    start_concentration,
+)
 from pgmult.topics.updates.keywords import Keywords, NamedWords
 
 
@@ -30,13 +35,13 @@ class DirichletWords:
     Attributes
     ----------
     num_topics : int
-    concentration : float
-        Eta.
+    concentration : float, optional
+        Eta; learned if left out (`pgmult.topics.updates.concentration`).
     keywords : names and words of the first topics
     """
 
     num_topics: int
-    concentration: float
+    concentration: float | None
     keywords: NamedWords
 
     @property
@@ -67,14 +72,16 @@ class DirichletWords:
     def prior(self, rng: np.random.Generator, data: Corpus) -> Fields:
         """The fields of this part, drawn from the prior."""
         keywords, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
-        topics = Dirichlet(self.concentration).sample(rng, shape)
-        return self._mixed(keywords, topics, no_counts(*shape), *keywords.prior(rng))
+        eta = prior_concentration(rng, self.concentration)
+        topics = Dirichlet(eta).sample(rng, shape)
+        return self._mixed(keywords, eta, topics, no_counts(*shape), *keywords.prior(rng))
 
     def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
         """Fields that a chain starts from, given the topics of the tokens."""
         topics = self._topics_at(rng, at)
         keywords = Keywords.of(self.keywords, data)
-        return self._mixed(keywords, topics, no_counts(*topics.shape), *keywords.start())
+        eta = start_concentration(self.concentration)
+        return self._mixed(keywords, eta, topics, no_counts(*topics.shape), *keywords.start())
 
     def given(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
@@ -84,15 +91,16 @@ class DirichletWords:
         (counts,), shares, words = keywords.sample(
             rng, word_counts[None], state.topics[None], state.keyword_shares, state.keyword_words
         )
-        topics = sample_topics(rng, self.concentration, counts)
-        return self._mixed(keywords, topics, kept_counts(counts), shares, words)
+        eta = sample_concentration(rng, self.concentration, state.word_concentration, counts)
+        topics = sample_topics(rng, eta, counts)
+        return self._mixed(keywords, eta, topics, kept_counts(counts), shares, words)
 
     def mean(self, state: Any, data: Corpus) -> FloatArray:
         """Mean topics given the topics of the tokens, and which came as keywords, once known.
 
         Of topics in versions ``(num_topics, num_versions * num_words)``.
         """
-        mean = mean_words(state.topics, state.word_counts, self.concentration)
+        mean = mean_words(state.topics, state.word_counts, state.word_concentration)
         if mean is state.topics:
             return np.asarray(mean)
         keywords = Keywords.of(self.keywords, data)
@@ -100,12 +108,15 @@ class DirichletWords:
 
     def _topics_at(self, rng: np.random.Generator, at: Searched) -> FloatArray:
         """Topics, without keywords, given the topics of the tokens."""
-        posterior = Dirichlet(self.concentration).condition(at.allocation.word_counts.T)
+        posterior = Dirichlet(start_concentration(self.concentration)).condition(
+            at.allocation.word_counts.T
+        )
         return np.asarray(posterior.sample(rng))
 
     def _mixed(
         self,
         keywords: Keywords,
+        eta: float,
         topics: FloatArray,
         word_counts: NDArray[np.int32],
         shares: FloatArray,
@@ -114,5 +125,5 @@ class DirichletWords:
         """The fields, keywords mixed into topics that have none yet."""
         return {
             "topics": keywords.mixed(topics, shares, words), "word_counts": word_counts,
-            "keyword_shares": shares, "keyword_words": words,
+            "keyword_shares": shares, "keyword_words": words, "word_concentration": eta,
         }  # fmt: skip
