@@ -184,7 +184,7 @@ class CTMFit(MeanFieldFit):
         scale = prior.scale + prior.strength * np.outer(gap, gap)
         log_det = float(np.linalg.slogdet(precision)[1])
         gaussian = 0.5 * ((prior.dof - len(gap)) * log_det - float(np.sum(precision * scale)))
-        return gaussian + self.model.word_concentration * float(np.log(self.topics).sum())
+        return gaussian + self.model.start_concentration() * float(np.log(self.topics).sum())
 
     def _maximized(self, documents: CTMDocuments) -> "CTMFit":
         """The M-step."""
@@ -197,7 +197,7 @@ class CTMFit(MeanFieldFit):
         scale += documents._cov_sum
         return replace(
             self,
-            topics=_smoothed(documents._word_counts, self.model.word_concentration),
+            topics=_smoothed(documents._word_counts, self.model.start_concentration()),
             mu=mu,
             Sigma=scale / (prior.dof + count - len(mu)),
         )
@@ -219,7 +219,8 @@ def fit_ctm(
     Parameters
     ----------
     model : LogisticNormalTopics
-        Its `start_sweeps` is of the sampler, and not used.
+        Its `start_sweeps` is of the sampler, and not used. A concentration of words that it would
+        learn is fixed at 0.1.
     corpus : Corpus, or sparse matrix or array of counts
     max_iterations : int
     tolerance : float
@@ -256,7 +257,7 @@ def fit_ctm(
     history: list[float] = []
     with row_threads(as_cores(cores)):
         rng = np.random.default_rng(as_seed(random_seed))
-        start = leaf(rng, corpus, model.num_topics, model.word_concentration, start_sweeps)
+        start = leaf(rng, corpus, model.num_topics, model.start_concentration(), start_sweeps)
         start = start.by_size()
         eta = model.link().inverse(start.theta())
         gaussian = model.gaussian_prior.condition(eta)

@@ -16,6 +16,7 @@ import numpy as np
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
 
+_PASSES = 5  # over tokens that were not searched
 _SHARED = 1e-3  # a topic with less than this share of a token is no candidate for it
 
 
@@ -184,8 +185,8 @@ def join_in_words(word_counts, totals, eta, out):
 
 
 @jit
-def place_tokens(worker, start, stop, key, entries, first, alpha, by_word, passes, assignments):
-    """Draw topics of documents' tokens, the topics fixed and theta integrated out, in `passes`.
+def place_tokens(worker, start, stop, key, entries, first, alpha, by_word, assignments):
+    """Draw topics of documents' tokens, the topics fixed and theta integrated out, in a few passes.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ def place_tokens(worker, start, stop, key, entries, first, alpha, by_word, passe
     for d in range(start, stop):
         state = open_stream(key, d)
         by_topic[:] = alpha
-        for turn in range(passes):
+        for turn in range(_PASSES):
             i = first[d]
             for entry in range(indptr[d], indptr[d + 1]):
                 w = words[entry]

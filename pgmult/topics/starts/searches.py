@@ -239,7 +239,7 @@ _LEAF = 0.5, 0.2, 0.3  # shares of a leaf's sweeps before, between and after mer
 _MOST_TOKENS = 500_000, 10_000  # searched at least, and for each topic: more are placed afterwards
 _LARGE = 20_000, 5_000_000  # documents and tokens, both, beyond which no sweep goes over all tokens
 _DENSE, _UNITS = 100, 10  # tokens of a cell beyond which units are larger, and of one then
-_PASSES, _SETTLING = 5, 20  # over tokens that were not searched; sweeps over all tokens then
+_SETTLING = 20  # sweeps over all tokens, once those that were not searched have topics
 
 
 def leaf(
@@ -419,6 +419,6 @@ class Placement:
         assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
         over_rows(
             place_tokens, corpus.num_documents, new_key(rng), corpus.entries, first, self.alpha,
-            self.by_word, _PASSES, assignments,
+            self.by_word, assignments,
         )  # fmt: skip
         return count_topics(corpus, assignments, len(self.alpha))

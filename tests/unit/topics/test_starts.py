@@ -250,7 +250,7 @@ def test_tokens_are_placed_by_their_conditional(rng):
     alpha, by_word = np.array([0.4, 1.5]), np.array([[0.7, 0.2], [0.3, 0.8]])
     z = np.zeros(2 * copies, dtype=np.int64)
     first = np.arange(copies + 1) * 2
-    place_tokens(0, 0, copies, new_key(rng), corpus.entries, first, alpha, by_word, 30, z)
+    place_tokens(0, 0, copies, new_key(rng), corpus.entries, first, alpha, by_word, z)
     expected = np.array(
         [
             alpha[a] * (alpha[b] + (a == b)) * by_word[0, a] * by_word[1, b]
@@ -299,7 +299,7 @@ def test_support_counts_the_other_leaves_that_found_a_topic():
     apart = 0.5 * cdist(start.state.topics, truth, "cityblock").min(axis=1)
     assert np.all(start.support[apart < 0.2] == 1.0)
     assert np.isin(start.support, np.arange(4) / 3).all()
-    idle = find_start(CorrelatedTopics(8), corpus, leaves=3, sweeps=60, random_seed=3)
+    idle = find_start(CorrelatedTopics(8, 0.05), corpus, leaves=3, sweeps=60, random_seed=3)
     assert idle.support.min() < 1.0
     alone = find_start(CorrelatedTopics(4), corpus, leaves=1, sweeps=20, random_seed=3)
     assert np.isnan(alone.support).all()

@@ -114,11 +114,11 @@ FITS = {
         True,
     ),
     "fit_cavi": (
-        lambda: fit_cavi(CorrelatedTopics(2), WORDS, random_seed=0, start_sweeps=5), "cavi", True,
+        lambda: fit_cavi(CorrelatedTopics(2, start_sweeps=5), WORDS, random_seed=0), "cavi", True,
     ),
     "fit_svi": (
         lambda: fit_svi(
-            CorrelatedTopics(2), WORDS, random_seed=0, batch_size=4, start_sweeps=5, max_epochs=5,
+            CorrelatedTopics(2, start_sweeps=5), WORDS, random_seed=0, batch_size=4, max_epochs=5,
             tolerance=0.5,
         ),
         "svi",
