@@ -638,10 +638,19 @@ ARGUMENTS = {
         model=sequences.MarkovChain(), data=words(), replicates=20, tune=2, draws=3, thin=1
     ),
     "testing.likelihood": lambda: dict(model=sequences.MarkovChain(), data=words(), replicates=20),
-    "testing.check_geweke": lambda: dict(model=regression.AdditiveRegression(), data=labelled()),
-    "testing.check_sbc": lambda: dict(model=regression.AdditiveRegression(), data=labelled()),
+    "testing.check_geweke": lambda: dict(
+        model=regression.AdditiveRegression(), data=labelled(), replicates=60, sweeps=1
+    ),
+    "testing.check_sbc": lambda: dict(
+        model=regression.AdditiveRegression(),
+        data=labelled(),
+        replicates=20,
+        tune=1,
+        draws=3,
+        thin=1,
+    ),
     "testing.check_likelihood": lambda: dict(
-        model=regression.AdditiveRegression(), data=labelled()
+        model=regression.AdditiveRegression(), data=labelled(), replicates=20
     ),
     "testing.conditional_ratio": lambda: dict(
         log_joint=float, log_conditional=float, points=[0.0, 1.0]

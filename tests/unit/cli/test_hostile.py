@@ -117,10 +117,11 @@ def topics_job(folder):
 JOBS = {"fields": fields_job, "sequences": sequences_job, "topics": topics_job}
 
 
-@pytest.fixture(params=JOBS)
-def job(request, tmp_path):
-    arguments, sources, shown = JOBS[request.param](tmp_path)
-    run = tmp_path / "run"
+@pytest.fixture(params=JOBS, scope="module")
+def job(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    arguments, sources, shown = JOBS[request.param](folder)
+    run = folder / "run"
     assert cli.main([str(a) for a in (*arguments, "--out", run, *FEW)]) == 0
     return request.param, run, sources, shown
 

@@ -43,22 +43,19 @@ def test_a_model_without_a_list_has_nothing_to_compile(monkeypatch):
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_lists_name_what_a_first_draw_calls(family):
     folder = str(cache_directory().parent)
-    in_process(family, folder, "0")  # whatever is not on disk yet
     warm = in_process(family, folder, "0")
+    if warm["called"]:  # whatever was not on disk yet
+        warm = in_process(family, folder, "0")
     assert warm["called"] == []
     assert sorted(map(json.dumps, warm["loaded"])) == sorted(map(json.dumps, SETS[warm["set"]]))
 
 
 @pytest.mark.slow
-def test_another_process_leaves_what_is_needed_on_disk(tmp_path):
+def test_another_process_leaves_what_is_needed_on_disk_and_changes_no_draw(tmp_path):
+    before, beside = str(tmp_path / "before"), str(tmp_path / "beside")
     program = "from pgmult.compiled.ahead import _help; _help('MultinomialHMM', 0, 1)"
-    environment = os.environ | {"PGMULT_CACHE_DIR": str(tmp_path)}
+    environment = os.environ | {"PGMULT_CACHE_DIR": before}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
-    assert in_process("hmm", str(tmp_path), "0")["called"] == []
-
-
-@pytest.mark.slow
-def test_several_processes_make_the_same_draws(tmp_path):
-    alone = in_process("hmm", str(tmp_path / "a"), "0")
-    several = in_process("hmm", str(tmp_path / "b"), "1")
-    assert several["draws"] == alone["draws"]
+    alone = in_process("hmm", before, "0")
+    assert alone["called"] == []
+    assert in_process("hmm", beside, "1")["draws"] == alone["draws"]
