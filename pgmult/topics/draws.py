@@ -131,11 +131,7 @@ def prior_at(
 
 
 def each_draw(
-    run: Posterior,
-    name: str,
-    place: int,
-    max_draws: int | None = None,
-    beside: Sequence[str] = (),
+    run: Posterior, name: str, place: int, max_draws: int | None = None, beside: Sequence[str] = ()
 ) -> Iterator[FloatArray]:
     """One variable's draws in the chain at a place, in float64: all, or `max_draws` evenly spread.
 

@@ -55,12 +55,7 @@ from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.priors.dirichlet import dirichlet_divergence
 from pgmult.priors.gaussian import expected_log_det, niw_divergence
-from pgmult.topics.compiled.variational_topics import (
-    Found,
-    Given,
-    infer_documents,
-    sum_covariances,
-)
+from pgmult.topics.compiled.variational_topics import Found, Given, infer_documents, sum_covariances
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.fits.mean_field import (
     MeanFieldFit,

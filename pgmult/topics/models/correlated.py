@@ -35,12 +35,7 @@ from typing import Any
 
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.topic_model import (
-    BlockRows,
-    NormalTopics,
-    NumTopics,
-    WordConcentration,
-)
+from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics, WordConcentration
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
 
@@ -54,7 +49,7 @@ class CorrelatedTopics(NormalTopics):
         K >= 2.
     word_concentration : float, optional
         Dirichlet concentration eta of words in topics; learned if left out: see
-        `pgmult.topics.updates.concentration`.
+        `pgmult.topics.updates.word_concentration`.
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K - 1 sticks; by default `NormalInverseWishart.weak` around the
         mean at which all topics are equally probable. Chains start with topics sorted by size, so

@@ -56,12 +56,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.topic_model import (
-    OF_TOPICS,
-    BlockRows,
-    NormalTopics,
-    NumTopics,
-)
+from pgmult.topics.models.topic_model import OF_TOPICS, BlockRows, NormalTopics, NumTopics
 from pgmult.topics.priors.walk import WalkingMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.drifting import DriftingWords

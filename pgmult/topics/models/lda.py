@@ -29,19 +29,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from pgmult.core.parameters import Checked, axes_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
-from pgmult.topics.models.topic_model import (
-    OF_TOPICS,
-    Concentration,
-    NumTopics,
-    WordConcentration,
-)
+from pgmult.topics.models.topic_model import OF_TOPICS, Concentration, NumTopics, WordConcentration
 from pgmult.topics.updates.allocation import AllocatedTopics, shares_of
 from pgmult.topics.updates.collapsed import (
     Allocation,
@@ -50,8 +44,9 @@ from pgmult.topics.updates.collapsed import (
     random_allocation,
     sample_concentrations,
 )
-from pgmult.topics.updates.concentration import (
+from pgmult.topics.updates.word_concentration import (
     CENTRE,
+    log_evidence,
     prior_concentration,
     sample_concentration,
     start_concentration,
@@ -88,7 +83,7 @@ class LDA(Checked, AllocatedTopics):
         K >= 2.
     word_concentration : float, optional
         Dirichlet concentration eta of words in topics; learned if left out: see
-        `pgmult.topics.updates.concentration`.
+        `pgmult.topics.updates.word_concentration`.
     alpha_shape, alpha_rate : float
         Gamma prior of each alpha_k.
     alpha : float or array, ``(num_topics,)``, optional
@@ -162,13 +157,8 @@ class LDA(Checked, AllocatedTopics):
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
-        counts, eta = self._allocation(state, data).word_counts, state.word_concentration
-        eta_sum = eta * data.num_words
-        occupied = counts[counts > 0]
-        return float(
-            np.sum(gammaln(occupied + eta) - gammaln(eta))
-            + np.sum(gammaln(eta_sum) - gammaln(counts.sum(axis=0) + eta_sum))
-        )
+        evidence = log_evidence(self._allocation(state, data).word_counts.T)
+        return evidence(state.word_concentration)
 
     def theta(self, state: LDAState, data: Corpus) -> FloatArray:
         """Mean topic proportions given the assignments, ``(num_documents, num_topics)``."""

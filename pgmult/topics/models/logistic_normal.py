@@ -40,12 +40,7 @@ from typing import Any, ClassVar
 from pgmult.links import LogisticNormal
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.topic_model import (
-    BlockRows,
-    NormalTopics,
-    NumTopics,
-    WordConcentration,
-)
+from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics, WordConcentration
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
 
@@ -59,7 +54,7 @@ class LogisticNormalTopics(NormalTopics):
         K >= 2.
     word_concentration : float, optional
         Dirichlet concentration eta of words in topics; learned if left out: see
-        `pgmult.topics.updates.concentration`.
+        `pgmult.topics.updates.word_concentration`.
     gaussian : NormalInverseWishart, optional
         Prior of mu and Sigma on K coordinates; by default `NormalInverseWishart.weak` around zero,
         where all topics are equally probable.

@@ -75,9 +75,9 @@ from pgmult.topics.models.topic_model import (
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
-from pgmult.topics.updates.concentration import CENTRE
 from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
+from pgmult.topics.updates.word_concentration import CENTRE
 from pgmult.topics.updates.words import DirichletWords
 
 _EMPTY1, _EMPTY2, _EMPTY3 = (partial(np.empty, (0,) * axes) for axes in (1, 2, 3))
@@ -144,7 +144,7 @@ class StructuralTopics(TopicModel):
         K >= 2.
     word_concentration : float, optional
         Dirichlet concentration eta of words in topics; learned if left out: see
-        `pgmult.topics.updates.concentration`.
+        `pgmult.topics.updates.word_concentration`.
     regression : MatrixNormalInverseWishart, optional
         Prior of the coefficients and Sigma on K coordinates; by default
         `MatrixNormalInverseWishart.weak` around no effects and an intercept at which all topics are

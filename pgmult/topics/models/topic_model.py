@@ -33,12 +33,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
-from pgmult.topics.data.corpus import (
-    Corpus,
-    as_num_topics,
-    refuse_to_simulate,
-    simulate_words,
-)
+from pgmult.topics.data.corpus import Corpus, as_num_topics, refuse_to_simulate, simulate_words
 from pgmult.topics.priors.means import ConstantMean, PsiMean
 from pgmult.topics.starts import find
 from pgmult.topics.starts.searches import Placement, Searched
@@ -51,10 +46,10 @@ from pgmult.topics.updates.allocation import (
     shares_of,
     word_probs,
 )
-from pgmult.topics.updates.concentration import CENTRE, start_concentration
 from pgmult.topics.updates.drifting import DriftingWords
 from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
 from pgmult.topics.updates.swing import swing_psi
+from pgmult.topics.updates.word_concentration import CENTRE, start_concentration
 from pgmult.topics.updates.words import DirichletWords
 
 NumTopics = Annotated[int, as_num_topics]

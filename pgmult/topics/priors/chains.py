@@ -24,7 +24,7 @@ determine it.
 (1, 2, 1)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 import numpy as np
@@ -34,13 +34,7 @@ from pgmult.core.arguments import as_share
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray
-from pgmult.core.validate import (
-    as_finite,
-    as_nonnegative,
-    as_positive,
-    made,
-    new_key,
-)
+from pgmult.core.validate import as_finite, as_nonnegative, as_positive, made, new_key
 from pgmult.topics.compiled.chains import (
     ChainPotential,
     ChainPrior,
@@ -93,19 +87,10 @@ class ScalarChains(Checked):
         seen = DiagonalPotential(J, h)
         return replace(self, potential=seen if self.potential is None else self.potential + seen)
 
-    def with_vars(
-        self, *, initial_var: FloatArray | None = None, innovation_var: FloatArray | None = None
-    ) -> "ScalarChains":
+    def with_vars(self, **variances: FloatArray) -> "ScalarChains":
         """The same chains and potential under other variances, which must be positive."""
-        return made(
-            ScalarChains,
-            centre=self.centre,
-            initial_var=self.initial_var if initial_var is None else initial_var,
-            innovation_var=self.innovation_var if innovation_var is None else innovation_var,
-            num_times=self.num_times,
-            persistence=self.persistence,
-            potential=self.potential,
-        )
+        same = {field.name: getattr(self, field.name) for field in fields(self)}
+        return made(ScalarChains, **(same | variances))
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw, ``(num_rows, num_times, num_chains)``."""

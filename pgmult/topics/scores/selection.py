@@ -218,14 +218,7 @@ def search_num_topics(
     best = max(scores, key=lambda score: score.log_predictive)
     gains = [Gain(0.0, 0.0) if score is best else score.gain_over(best) for score in scores]
     table = tuple(
-        Candidate(
-            number,
-            score.log_predictive,
-            gain.mean,
-            gain.error,
-            *look,
-            elapsed,
-        )
+        Candidate(number, score.log_predictive, gain.mean, gain.error, *look, elapsed)
         for number, score, gain, look, elapsed in zip(
             numbers, scores, gains, looks, seconds, strict=True
         )

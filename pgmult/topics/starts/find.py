@@ -76,9 +76,8 @@ def _without_rows(
     chosen: IntArray, data: Any,
 ) -> tuple[Any, Placement]:  # fmt: skip
     """The state of the searched part, and what all rows start from."""
-    if small is not data:
-        searched = counted(rng, searched, only_words(data, chosen))
-    at = model.in_order(searched, data)
+    words = data if small is data else only_words(data, chosen)
+    at = model.in_order(counted(rng, searched, small, words), data)
     return model.from_part(rng, at, data[chosen]), Placement.of(at, model.link(data))
 
 
@@ -95,7 +94,7 @@ def search(
     )
     if chosen is None or not is_too_large_to_sweep(data):
         whole = settled(rng, searched, subset, small, sweeps)
-        best = model.in_order(counted(rng, whole, data) if small is not data else whole, data)
+        best = model.in_order(counted(rng, whole, small, data), data)
         state, topics = model.from_allocation(rng, best, data), best.topics()
     else:
         state, placement = _without_rows(model, rng, searched, small, chosen, data)

@@ -44,7 +44,7 @@ from pgmult.topics.compiled import starts as compiled
 from pgmult.topics.compiled.collapsed import Tallies
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.updates.allocation import allocate_tokens
+from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.collapsed import (
     Allocation,
     collapsed_sweeps,
@@ -129,6 +129,10 @@ class Searched:
         """Mean word probabilities given the allocation, ``(num_topics, num_words)``."""
         smoothed = self.allocation.word_counts.T + self.eta
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+
+    def drawn_topics(self, rng: np.random.Generator) -> FloatArray:
+        """Word probabilities drawn given the allocation, ``(num_topics, num_words)``."""
+        return sample_topics(rng, self.eta, self.allocation.word_counts.T)
 
     def swept(
         self, rng: np.random.Generator, corpus: Corpus, sweeps: int, held: int = 0
@@ -253,7 +257,7 @@ def leaf(
     small = thinned(rng, corpus, num_topics)
     subset = part_to_search(rng, small, num_topics)
     searched = settled(rng, grown(rng, subset, num_topics, eta, sweeps), subset, small, sweeps)
-    return counted(rng, searched, corpus) if small is not corpus else searched
+    return counted(rng, searched, small, corpus)
 
 
 def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
@@ -270,8 +274,12 @@ def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus
     )
 
 
-def counted(rng: np.random.Generator, searched: Searched, corpus: Corpus) -> Searched:
-    """Topics of all tokens, as counts alone, given the proportions that were found."""
+def counted(
+    rng: np.random.Generator, searched: Searched, small: Corpus, corpus: Corpus
+) -> Searched:
+    """Topics of all tokens, as counts alone, given proportions that were found in `small`."""
+    if small is corpus:
+        return searched
     counts = _counts_of(rng, corpus, searched.theta(), searched.topics())
     return Searched(counts, searched.alpha, searched.eta)
 

@@ -31,7 +31,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
@@ -43,12 +42,8 @@ from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varie
 from pgmult.topics.priors.means import Fields
 from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
-from pgmult.topics.updates.concentration import (
-    prior_concentration,
-    sample_concentration,
-    start_concentration,
-)
 from pgmult.topics.updates.keywords import Keywords
+from pgmult.topics.updates.word_concentration import prior_concentration, sample_concentration
 from pgmult.topics.updates.words import DirichletWords
 
 Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
@@ -158,22 +153,21 @@ class WordsByGroup(DirichletWords):
         groups = vary(rng, topics, concentration, none)
         return {
             **self._by_group(
-                keywords, eta, topics, groups, no_counts(*none.shape), *keywords.prior(rng)
+                keywords, groups, topics, no_counts(*none.shape), *keywords.prior(rng)
             ),
             "content_concentration": concentration, "content_rate": rate,
+            "word_concentration": eta,
         }  # fmt: skip
 
     def start(self, rng: np.random.Generator, at: Searched, data: Any) -> Fields:
         """Fields that a chain starts from: groups that are alike."""
-        topics, num_groups = self._topics_at(rng, at), data.content.num_groups
-        keywords, groups = Keywords.of(self.keywords, data), np.repeat(topics[None], num_groups, 0)
-        eta = start_concentration(self.concentration)
+        topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
+        groups = np.repeat(topics[None], data.content.num_groups, 0)
         return {
-            **self._by_group(
-                keywords, eta, topics, groups, no_counts(*groups.shape), *keywords.start()
-            ),
+            **self._by_group(keywords, groups, topics, no_counts(*groups.shape), *keywords.start()),
             "content_concentration": np.full(self.num_topics, self.content.start),
             "content_rate": self.content.shape / self.content.start,
+            "word_concentration": at.eta,
         }  # fmt: skip
 
     def given(
@@ -202,8 +196,9 @@ class WordsByGroup(DirichletWords):
         topics = sample_topics(rng, eta, tables)
         groups = vary(rng, topics, concentration, counts)
         return {
-            **self._by_group(keywords, eta, topics, groups, kept_counts(counts), shares, words),
+            **self._by_group(keywords, groups, topics, kept_counts(counts), shares, words),
             "content_concentration": concentration, "content_rate": rate,
+            "word_concentration": eta,
         }  # fmt: skip
 
     def mean(self, state: Any, data: Any) -> FloatArray:
@@ -220,16 +215,12 @@ class WordsByGroup(DirichletWords):
         return np.asarray(state.plain_topics if self.keywords else state.topics)
 
     def _by_group(
-        self,
-        keywords: Keywords,
-        eta: float,
-        topics: FloatArray,
-        groups: FloatArray,
-        word_counts: NDArray[np.int32],
-        shares: FloatArray,
-        words: FloatArray,
+        self, keywords: Keywords, groups: FloatArray, topics: FloatArray, *others: Any
     ) -> Fields:
-        """The fields, keywords mixed into topics and groups that have none yet."""
+        """The fields, keywords mixed into topics and groups that have none yet.
+
+        What else `_mixed` takes comes last.
+        """
         plain = {"plain_topics": topics} if self.keywords else {}
-        fields = self._mixed(keywords, eta, topics, word_counts, shares, words)
-        return {**fields, **plain, "group_topics": keywords.mixed(groups, shares, words)}
+        fields = self._mixed(keywords, topics, *others)
+        return {**fields, **plain, "group_topics": keywords.mixed(groups, *others[1:])}

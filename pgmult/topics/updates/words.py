@@ -20,12 +20,8 @@ from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.priors.means import Fields
 from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts, sample_topics
-from pgmult.topics.updates.concentration import (
-    prior_concentration,
-    sample_concentration,
-    start_concentration,
-)
 from pgmult.topics.updates.keywords import Keywords, NamedWords
+from pgmult.topics.updates.word_concentration import prior_concentration, sample_concentration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +32,7 @@ class DirichletWords:
     ----------
     num_topics : int
     concentration : float, optional
-        Eta; learned if left out (`pgmult.topics.updates.concentration`).
+        Eta; learned if left out (`pgmult.topics.updates.word_concentration`).
     keywords : names and words of the first topics
     """
 
@@ -74,14 +70,14 @@ class DirichletWords:
         keywords, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
         eta = prior_concentration(rng, self.concentration)
         topics = Dirichlet(eta).sample(rng, shape)
-        return self._mixed(keywords, eta, topics, no_counts(*shape), *keywords.prior(rng))
+        fields = self._mixed(keywords, topics, no_counts(*shape), *keywords.prior(rng))
+        return fields | {"word_concentration": eta}
 
     def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
         """Fields that a chain starts from, given the topics of the tokens."""
-        topics = self._topics_at(rng, at)
-        keywords = Keywords.of(self.keywords, data)
-        eta = start_concentration(self.concentration)
-        return self._mixed(keywords, eta, topics, no_counts(*topics.shape), *keywords.start())
+        topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
+        fields = self._mixed(keywords, topics, no_counts(*topics.shape), *keywords.start())
+        return fields | {"word_concentration": at.eta}
 
     def given(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
@@ -93,7 +89,8 @@ class DirichletWords:
         )
         eta = sample_concentration(rng, self.concentration, state.word_concentration, counts)
         topics = sample_topics(rng, eta, counts)
-        return self._mixed(keywords, eta, topics, kept_counts(counts), shares, words)
+        fields = self._mixed(keywords, topics, kept_counts(counts), shares, words)
+        return fields | {"word_concentration": eta}
 
     def mean(self, state: Any, data: Corpus) -> FloatArray:
         """Mean topics given the topics of the tokens, and which came as keywords, once known.
@@ -106,17 +103,9 @@ class DirichletWords:
         keywords = Keywords.of(self.keywords, data)
         return keywords.mixed(mean, state.keyword_shares, state.keyword_words)
 
-    def _topics_at(self, rng: np.random.Generator, at: Searched) -> FloatArray:
-        """Topics, without keywords, given the topics of the tokens."""
-        posterior = Dirichlet(start_concentration(self.concentration)).condition(
-            at.allocation.word_counts.T
-        )
-        return np.asarray(posterior.sample(rng))
-
     def _mixed(
         self,
         keywords: Keywords,
-        eta: float,
         topics: FloatArray,
         word_counts: NDArray[np.int32],
         shares: FloatArray,
@@ -125,5 +114,5 @@ class DirichletWords:
         """The fields, keywords mixed into topics that have none yet."""
         return {
             "topics": keywords.mixed(topics, shares, words), "word_counts": word_counts,
-            "keyword_shares": shares, "keyword_words": words, "word_concentration": eta,
+            "keyword_shares": shares, "keyword_words": words,
         }  # fmt: skip

@@ -8,9 +8,9 @@ from pgmult import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.core.typing import variable
 from pgmult.testing import check_geweke, rejects
 from pgmult.topics import LDA, CorrelatedTopics, StructuralTopics, as_corpus, with_covariates
-from pgmult.topics.updates import concentration, content, words
-from pgmult.topics.updates.concentration import CENTRE, sample_concentration
+from pgmult.topics.updates import content, word_concentration, words
 from pgmult.topics.updates.content import ContentPrior
+from pgmult.topics.updates.word_concentration import CENTRE, sample_concentration
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def test_tables_counted_three_times_are_refused(monkeypatch):
 @pytest.mark.parametrize("many", [1_000_000, 5], ids=["table", "sorted"])
 def test_moves_given_counts_have_the_density_as_their_limit(many, monkeypatch):
     """Against a sum over a grid of scipy's Dirichlet multinomial."""
-    monkeypatch.setattr(concentration, "_MANY", many)
+    monkeypatch.setattr(word_concentration, "_MANY", many)
     counts = np.array([[7, 0, 0, 2, 1], [0, 0, 12, 0, 0], [0, 0, 0, 0, 0]])
     grid = np.linspace(-9.0, 5.0, 2000)
     log_density = -0.5 * (grid - np.log(0.1)) ** 2 + np.array([

@@ -27,6 +27,7 @@ True
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import gammaln
@@ -40,6 +41,24 @@ CENTRE = 0.1
 _SPREAD = 1.0  # standard deviation of log eta
 _MANY = 1_000_000  # tokens of a cell up to which counts are counted in a table
 _WIDTH = 0.2  # of the first interval of a slice
+
+
+def log_evidence(counts: IntArray) -> Callable[[float], float]:
+    """Log p(counts | eta) as a function of eta, without the multinomial coefficients."""
+    totals, num_words, cells = counts.sum(axis=1), counts.shape[1], counts.ravel("K")
+    if cells.max(initial=0) < _MANY:
+        every = np.bincount(cells, minlength=1)
+        every[0] = 0
+        values, times = np.flatnonzero(every), every[every > 0]
+    else:
+        values, times = np.unique(cells[cells > 0], return_counts=True)
+
+    def value(eta: float) -> float:
+        rise = times @ (gammaln(eta + values) - gammaln(eta))
+        eta_sum = num_words * eta
+        return float(rise - np.sum(gammaln(eta_sum + totals) - gammaln(eta_sum)))
+
+    return value
 
 
 def start_concentration(fixed: float | None) -> float:
@@ -66,19 +85,10 @@ def sample_concentration(
     """
     if fixed is not None:
         return fixed
-    totals, num_words, cells = counts.sum(axis=1), counts.shape[1], counts.ravel("K")
-    if cells.max(initial=0) < _MANY:
-        every = np.bincount(cells, minlength=1)
-        every[0] = 0
-        values, times = np.flatnonzero(every), every[every > 0]
-    else:
-        values, times = np.unique(cells[cells > 0], return_counts=True)
+    evidence = log_evidence(counts)
 
     def log_density(log_eta: FloatArray, active: BoolArray) -> FloatArray:
-        eta = np.exp(log_eta[0])
-        value = times @ (gammaln(eta + values) - gammaln(eta))
-        value -= np.sum(gammaln(num_words * eta + totals) - gammaln(num_words * eta))
         prior = -0.5 * ((log_eta - math.log(CENTRE)) / _SPREAD) ** 2
-        return np.asarray(value + prior)
+        return np.asarray(prior + evidence(math.exp(log_eta[0])))
 
     return float(np.exp(slice_sample(rng, log_density, np.log([eta]), _WIDTH)[0]))
