@@ -157,6 +157,7 @@ MODELS = {
         steps(),
     ),
     "MultinomialLDS counts": lambda: (sequences.MultinomialLDS(state_dim=2), steps()),
+    "MultinomialTrend": lambda: (sequences.MultinomialTrend(memory=12), steps()),
     "MarkovChain": lambda: (sequences.MarkovChain(order=2), symbols()),
     "MultinomialHMM": lambda: (sequences.MultinomialHMM(num_states=3), symbols()),
     "MultinomialHMM sticky": lambda: (

@@ -532,6 +532,7 @@ ARGUMENTS = {
     # sequences
     "sequences.as_sequences": lambda: dict(data=["ABBA", "BAB"]),
     "sequences.MultinomialLDS": lambda: dict(state_dim=2),
+    "sequences.MultinomialTrend": lambda: dict(memory=4),
     "sequences.MultinomialHMM": lambda: dict(num_states=2),
     "sequences.MixedHMM": lambda: dict(num_states=2),
     "sequences.MarkovChain": lambda: dict(order=1),

@@ -68,8 +68,10 @@ DATA  Table (.csv, .tsv, .jsonl) with --symbol, FASTA file (.fa, .fasta, .fna, .
 _FIT = """
 --max-symbols K>=2  Keep the K most frequent symbols; steps of others are missing and summed out
 --symbols A,B  Symbols in the order of tables and figures; steps of others are missing
---model lds|hmm|markov|markov2|auto  Linear dynamics (default), hidden states (default for several
-    --symbol, and with --known), a Markov chain of order 1 or 2, or the best of these by brief runs
+--model lds|hmm|markov|markov2|trend|auto  Linear dynamics (default), hidden states (default for
+    several --symbol, and with --known), a Markov chain of order 1 or 2, the best of these by brief
+    runs, or levels with slopes, for forecasts of many counts a step
+--memory STEPS>=3  Last steps of each sequence from which trend learns (default: 20)
 --state-dim D  Dimensions of lds, or several numbers, such as 2,4,8, of which brief runs choose one
     (default: one less than symbols, at most 4, or 10 where steps have many counts)
 --states M  Hidden states of hmm, or several numbers, such as 2,3,4, of which brief runs choose one
@@ -147,6 +149,7 @@ def _job(options: argparse.Namespace) -> Job:
         begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
     from pgmult.sequences.data.sequences import few_of
+    from pgmult.sequences.models.trend import MultinomialTrend
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
 
@@ -169,6 +172,8 @@ def _job(options: argparse.Namespace) -> Job:
         held_out = {name: getattr(later, name) for name in _HELD_OUT}
         if later.design is not None:
             held_out |= {f"{_INPUT}{name}": cells for name, cells in table_of(later.design).items()}
+    if options.model == "trend":
+        data = data.last(options.memory or MultinomialTrend().memory)
     notes = {
         "title": options.title or f"{subject} in {options.data.name}",
         "source": f"{options.data} ({kind})",
@@ -189,6 +194,10 @@ def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str,
         width = model.state_dim + (data.num_symbols - 1) * model.is_noisy(data)
         every = kept_every({"states": data.num_steps * width}, _MOST_BYTES, options)
         keep |= dict.fromkeys(("states", "noise"), every)
+    elif "psi" in model.dims:
+        size = 2 * data.num_steps * (data.num_symbols - 1)
+        every = kept_every({"psi": size}, _MOST_BYTES, options)
+        keep |= dict.fromkeys(model.predictive_variables, every)
     return keep
 
 
@@ -220,6 +229,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
     from pgmult.sequences.models.markov import MarkovChain
     from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+    from pgmult.sequences.models.trend import MultinomialTrend
 
     allowed = _allowed(options, data)
     models = {
@@ -234,6 +244,9 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     for size in dims:
         words = f"probabilities driven by a linear Gaussian state of {size} dimensions"
         models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), words
+    if options.model == "trend":
+        memory = max(3, int(data.lengths.max()))
+        return MultinomialTrend(memory), "levels with damped slopes, for each symbol"
     wanted = {
         name: pair for name, pair in models.items()
         if options.model in ("auto", name, name.partition(" ")[0])

@@ -15,6 +15,7 @@ from pgmult.sequences.models.lds import MultinomialLDS as MultinomialLDS
 from pgmult.sequences.models.markov import MarkovChain as MarkovChain
 from pgmult.sequences.models.mixed_hmm import MixedHMM as MixedHMM
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain as MixedMarkovChain
+from pgmult.sequences.models.trend import MultinomialTrend as MultinomialTrend
 from pgmult.sequences.posteriors import PredictsSteps as PredictsSteps
 from pgmult.sequences.reports import report as report
 from pgmult.sequences.scores.one_step import one_step_ahead as one_step_ahead

@@ -2,8 +2,8 @@
 
 from pgmult.core.family import Family, Verb
 
-_ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain")
-_REPORTED = ("states", "emission", "rows")
+_ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain", "MultinomialTrend")
+_REPORTED = ("states", "emission", "rows", "psi")
 
 SEQUENCES = Family(
     "sequences",
@@ -20,7 +20,7 @@ SEQUENCES = Family(
         "compare": Verb("pgmult.sequences.scores.rivals:compare"),
         "report": Verb(
             "pgmult.sequences.reports:report",
-            models=("MultinomialLDS", "MultinomialHMM", "MarkovChain"),
+            models=_ALL,
             keeps=_REPORTED,
         ),
     },

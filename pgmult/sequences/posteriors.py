@@ -20,6 +20,7 @@ from pgmult.formulas.design import table_of
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences, few_of
+from pgmult.sequences.models.trend import MultinomialTrend
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 
 
@@ -103,6 +104,11 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
         cells = table_of(sequences.design)
         sequences = sequences.with_design(
             design.like(cells, new_levels=True, num_rows=sequences.num_steps)
+        )
+    if isinstance(model, MultinomialTrend) and not run.is_of(sequences):
+        raise ValueError(
+            "data must be the sequences that the run is of, for MultinomialTrend goes on from their"
+            " ends alone, got others (sample a run of them)"
         )
     symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
     labels = run.coords.get("symbol")

@@ -39,6 +39,7 @@ from pgmult.sequences.figures import (
 from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import grouping_columns, input_sections
 from pgmult.sequences.models.hmm import MultinomialHMM
+from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain
 from pgmult.sequences.panels import (
@@ -175,7 +176,14 @@ def report(
     sections += [
         _seen(data, path),
         *(
-            _coming(one, percent, data.design is not None and held_out is None, order, number)
+            _coming(
+                one,
+                percent,
+                data.design is not None and held_out is None,
+                order,
+                number,
+                isinstance(run.model, MultinomialLDS) and run.model.is_noisy(run.data),
+            )
             for number, one in enumerate(coming)
         ),
         Section(
@@ -409,7 +417,9 @@ def _symbols(past: StepProbs) -> Section:
     )  # fmt: skip
 
 
-def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray, channel: int) -> Section:
+def _coming(
+    ahead: Forecast, percent: str, holds: bool, order: IntArray, channel: int, narrow: bool
+) -> Section:
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names = ahead.sequences, labels_of(ahead.sequences)
     rows = []
@@ -430,7 +440,10 @@ def _coming(ahead: Forecast, percent: str, holds: bool, order: IntArray, channel
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
         f" rivals. The {percent} is of the first probability: how precisely it is estimated, not"
         " which symbol comes."
-        + holds * " Inputs are those of the last step.",
+        + holds * " Inputs are those of the last step."
+        + narrow
+        * " Some steps ahead it is too narrow where shares keep moving in one direction: `--model"
+        " trend` (MultinomialTrend) learns how far they do.",
         head=(
             key_of(data), "ahead", *(() if data.starts is None else ("time",)),
             *("first", "second", "third")[:count], percent,

@@ -13,9 +13,10 @@ whole or thinned as the others, by central intervals of 50, 80 and 95 %. Names n
 
 Autoregressions need statsmodels.
 
-`levels` is `MultinomialLDS` with a state for each stick, `slopes` with a level and a slope for
-each, `lds` with so many in all; `--draws` are of each of two chains. `last shares` are those of the
-last year, `discounted Dirichlet` halves what it knows every year, of at most 200 births.
+`trend` is `MultinomialTrend`, `levels` is `MultinomialLDS` with a state for each stick, `slopes`
+with a level and a slope for each, `lds` with so many in all; `--draws` are of each of two chains.
+`last shares` are those of the last year, `discounted Dirichlet` halves what it knows every year, of
+at most 200 births.
 """
 
 import argparse
@@ -30,7 +31,7 @@ from pgmult.datasets.states import us_states
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 from pgmult.priors import MatrixNormalInverseWishart
-from pgmult.sequences import MultinomialLDS, as_sequences
+from pgmult.sequences import MultinomialLDS, MultinomialTrend, as_sequences
 
 HORIZONS, LEVELS = (1, 5), (0.5, 0.8, 0.95)
 SCORED, PATHS, NAMES = 1000, 2000, 8
@@ -57,6 +58,16 @@ def with_slopes(n):
     noise = np.diag(np.repeat([1.0, 0.25], n))
     prior = MatrixNormalInverseWishart(transition.T, 10.0 * np.eye(2 * n), 2.0 * n + 2.0, noise)
     return MultinomialLDS(2 * n, dynamics=prior, loading_shape=0.5, loading_scale=0.001)
+
+
+def trend(rng, counts, num_draws):
+    model = MultinomialTrend()
+    run = pgmult.sample(
+        model, as_sequences([counts]), draws=num_draws, tune=num_draws // 2, chains=2, cores=1,
+        keep=model.predictive_variables, random_seed=int(rng.integers(2**31)), progressbar=False,
+    )  # fmt: skip
+    ahead = [run.forecast(HORIZONS[-1], max_draws=10**6, random_seed=seed) for seed in (0, 1)]
+    return np.concatenate([one.draws[:, 0] for one in ahead])[:, [h - 1 for h in HORIZONS]]
 
 
 def _paths(rng, run):
@@ -148,6 +159,7 @@ METHODS = {
     "lds 4": lds(lambda n: MultinomialLDS(4)),
     "levels": lds(MultinomialLDS),
     "slopes": lds(with_slopes),
+    "trend": trend,
 }
 
 

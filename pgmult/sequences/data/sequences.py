@@ -253,6 +253,13 @@ class Sequences:
         chosen = np.arange(self.num_sequences)[np.atleast_1d(np.asarray(sequences))]
         return self._pieces(self.offsets[chosen], self.offsets[chosen + 1], chosen)
 
+    def last(self, steps: int) -> "Sequences":
+        """The last steps of every sequence, so many at most; the same object if that is all."""
+        if self.lengths.max() <= steps:
+            return self
+        start = np.maximum(self.offsets[:-1], self.offsets[1:] - steps)
+        return self._pieces(start, self.offsets[1:], np.arange(self.num_sequences))
+
     def split(self, at: int | ArrayLike) -> tuple["Sequences", "Sequences"]:
         """Cut every sequence in two: its first `at` steps and the others.
 

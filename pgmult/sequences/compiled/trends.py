@@ -1,0 +1,275 @@
+r"""Sweeps of `pgmult.sequences.models.trend`: levels with damped slopes, series after series.
+
+A series is one stick of one sequence. With its parameters x, its log scales l_t and its sites (J_t,
+h_t), exp(h psi - J psi^2 / 2) near the likelihood of psi_t, levels and slopes are a Gaussian chain
+of two dimensions: a Kalman filter gives the sites' density Z, and white noise, three numbers eps_t
+a step, gives a path of (level, slope, psi) drawn backwards. What is left of the likelihood is
+
+    C(psi) = sum_t log p(counts_t | psi_t) - h_t psi_t + J_t psi_t^2 / 2.
+
+In the coordinates (x, white noise z of the scales, eps) the posterior is the density
+
+    p(x) Z(x, z) exp(C(psi(x, z, eps)))  N(z; 0, I) N(eps; 0, I),
+
+in which eps and z hardly depend on x (Murray and Adams 2010, "Slice sampling covariance
+hyperparameters of latent Gaussian models", whitening by surrogate data). A sweep finds z and eps
+from scales and path, moves each parameter by a slice, z and eps by elliptical slices, and writes
+scales and path.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgmult.compiled.ellipse import open_bracket, shrink_bracket
+from pgmult.compiled.jit import jit
+from pgmult.compiled.streams import exponential, normal, open_stream, uniform
+from pgmult.compiled.vectors import exp_minus, log1p
+from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
+
+_Floats = NDArray[np.float64]
+DAMPING, SLOPE, NOISE, VOLATILITY, SCALE = range(5)
+NUM_PARAMETERS = 5
+_TURNS = 3  # of z, and of eps, a sweep
+_WIDTH = 1.5
+
+
+class TrendSeries(NamedTuple):
+    """What all series share, and what each saw.
+
+    Attributes
+    ----------
+    offsets : int array, ``(num_sequences + 1,)``
+    taken, reaching, J, h : arrays, ``(num_steps, num_sticks)``
+        Counts and totals of each stick, and its site; zeros where nothing was observed.
+    mean, sd : arrays, ``(5,)``
+        Of the Gaussian prior of x: the damping's log odds, and the logarithms of the slope's and
+        the observations' noise, in units of the level's, of the volatility and of the last scale.
+    first_sd : float
+        Of first levels.
+    """
+
+    offsets: NDArray[np.int64]
+    taken: _Floats
+    reaching: _Floats
+    J: _Floats
+    h: _Floats
+    mean: _Floats
+    sd: _Floats
+    first_sd: float
+
+
+class _Work(NamedTuple):
+    """A series while it is swept: rows of steps, and what its density leaves on the way."""
+
+    taken: _Floats
+    reaching: _Floats
+    J: _Floats
+    h: _Floats
+    log_scale: _Floats
+    ahead: _Floats
+    filtered: _Floats
+    path: _Floats
+
+
+@jit
+def filter_series(x, log_scale, J, h, first_sd, ahead, filtered):
+    """The log density of the sites.
+
+    Rows of `ahead` get the mean and variance of psi given the steps before, of `filtered` means and
+    the covariance of level and slope given the step itself, too.
+    """
+    damping = 1.0 / (1.0 + math.exp(-x[DAMPING]))
+    of_slope, of_noise = math.exp(2.0 * x[SLOPE]), math.exp(2.0 * x[NOISE])
+    var = math.exp(2.0 * log_scale[0])
+    level, slope, total = 0.0, 0.0, 0.0
+    a, b, c = first_sd * first_sd, 0.0, var * of_slope / (1.0 - damping * damping)
+    for t in range(J.shape[0]):
+        if t > 0:
+            var = math.exp(2.0 * log_scale[t])
+            level += slope
+            slope *= damping
+            a += 2.0 * b + c + var
+            b = damping * (b + c)
+            c = damping * damping * c + var * of_slope
+        spread = a + var * of_noise
+        ahead[t, 0], ahead[t, 1] = level, spread
+        weight = 1.0 / (1.0 + J[t] * spread)
+        pull = h[t] - J[t] * level
+        total += 0.5 * (math.log(weight) + weight * (2.0 * h[t] * level + h[t] * h[t] * spread
+                                                     - J[t] * level * level))  # fmt: skip
+        level += weight * a * pull
+        slope += weight * b * pull
+        c -= weight * J[t] * b * b
+        b -= weight * J[t] * a * b
+        a -= weight * J[t] * a * a
+        filtered[t, 0], filtered[t, 1] = level, slope
+        filtered[t, 2], filtered[t, 3], filtered[t, 4] = a, b, c
+    return total
+
+
+@jit
+def _path(x, work, white, whiten):
+    """Write (level, slope, psi) of every step from white noise, or to `whiten` white noise."""
+    damping = 1.0 / (1.0 + math.exp(-x[DAMPING]))
+    of_slope, of_noise = math.exp(2.0 * x[SLOPE]), math.exp(2.0 * x[NOISE])
+    last, filtered, path = work.J.shape[0] - 1, work.filtered, work.path
+    for t in range(last, -1, -1):
+        level, slope = filtered[t, 0], filtered[t, 1]
+        a, b, c = filtered[t, 2], filtered[t, 3], filtered[t, 4]
+        inverse = 1.0 / (a * c - b * b)
+        p, q, r = c * inverse, -b * inverse, a * inverse  # the precision
+        if t < last:
+            tight = math.exp(-2.0 * work.log_scale[t + 1])
+            bend = damping * tight / of_slope
+            by_level = tight * (path[t + 1, 0] - level - slope)
+            by_slope = by_level + bend * (path[t + 1, 1] - damping * slope)
+            p, q, r = p + tight, q + tight, r + tight + damping * bend
+            inverse = 1.0 / (p * r - q * q)
+            level += inverse * (r * by_level - q * by_slope)
+            slope += inverse * (p * by_slope - q * by_level)
+        root = math.sqrt(p)
+        cross = q / root
+        corner = math.sqrt(r - cross * cross)
+        noise = of_noise * math.exp(2.0 * work.log_scale[t])
+        weight = 1.0 / (1.0 + noise * work.J[t])
+        sd = math.sqrt(noise * weight)
+        if whiten:
+            white[t, 1] = corner * (path[t, 1] - slope)
+            white[t, 0] = root * (path[t, 0] - level) + cross * (path[t, 1] - slope)
+            white[t, 2] = (path[t, 2] - weight * (path[t, 0] + noise * work.h[t])) / sd
+        else:
+            path[t, 1] = slope + white[t, 1] / corner
+            path[t, 0] = level + (white[t, 0] - cross * (path[t, 1] - slope)) / root
+            path[t, 2] = weight * (path[t, 0] + noise * work.h[t]) + sd * white[t, 2]
+
+
+@jit
+def _density(x, white, series, work):
+    """The log density of the module's docstring but for N(z) N(eps); `work` gets the path."""
+    total = 0.0
+    for p in range(NUM_PARAMETERS):
+        total -= 0.5 * ((x[p] - series.mean[p]) / series.sd[p]) ** 2
+    last, volatility = work.J.shape[0] - 1, math.exp(x[VOLATILITY])
+    work.log_scale[last] = x[SCALE]
+    for t in range(last - 1, -1, -1):
+        work.log_scale[t] = work.log_scale[t + 1] + volatility * white[t, 3]
+    total += filter_series(
+        x, work.log_scale, work.J, work.h, series.first_sd, work.ahead, work.filtered
+    )
+    _path(x, work, white, False)
+    for t in range(last + 1):
+        psi = work.path[t, 2]
+        softplus = max(psi, 0.0) + log1p(exp_minus(abs(psi)))
+        total += work.taken[t] * psi - work.reaching[t] * softplus
+        total -= psi * (work.h[t] - 0.5 * work.J[t] * psi)
+    return total if math.isfinite(total) else -math.inf
+
+
+@jit
+def _slice_parameter(p, x, now, white, series, work, state):
+    """One slice update of a coordinate of x, in place; its density, and the stream's state."""
+    e, state = exponential(state)
+    u, state = uniform(state)
+    floor, origin = now - e, x[p]
+    left = origin - _WIDTH * u
+    right = left + _WIDTH
+    stage, point, left, right = look_next(START, True, origin, origin, left, right, _WIDTH)
+    while stage != FOUND:
+        if stage == SHRINK:
+            u, state = uniform(state)
+            point = left + (right - left) * u if right - left > 1e-12 else origin
+        x[p] = point
+        now = _density(x, white, series, work)
+        above = now >= floor or point == origin
+        stage, point, left, right = look_next(stage, above, point, origin, left, right, _WIDTH)
+    return now, state
+
+
+@jit
+def _turn(first, last, x, now, white, series, work, state):
+    """One elliptical slice of columns of the white noise, in place; as `_slice_parameter`."""
+    T = white.shape[0]
+    origin, across = white.copy(), np.empty((T, 4))
+    for t in range(T):
+        for i in range(first, last):
+            across[t, i], state = normal(state)
+    e, state = exponential(state)
+    floor = now - e
+    angle, left, right, state = open_bracket(state)
+    while True:
+        cos, sin = math.cos(angle), math.sin(angle)
+        for t in range(T):
+            for i in range(first, last):
+                white[t, i] = origin[t, i] * cos + across[t, i] * sin
+        now = _density(x, white, series, work)
+        if now >= floor or angle == 0.0:
+            return now, state
+        angle, left, right, state = shrink_bracket(angle, left, right, state)
+
+
+@jit
+def filter_rows(worker, start, stop, series, parameters, log_scales, moments):
+    """Means and variances of psi given the steps before, ``(num_steps, num_sticks, 2)``."""
+    sticks = series.J.shape[1]
+    for row in range(start, stop):
+        k = row % sticks
+        begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
+        steps = np.empty((3, end - begin))
+        for t in range(end - begin):
+            steps[0, t] = log_scales[begin + t, k]
+            steps[1, t], steps[2, t] = series.J[begin + t, k], series.h[begin + t, k]
+        filter_series(
+            parameters[row], steps[0], steps[1], steps[2], series.first_sd,
+            moments[begin:end, k], np.empty((end - begin, 5)),
+        )  # fmt: skip
+
+
+@jit
+def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh):
+    """One sweep of series, in place; where they are `fresh`, from scales and paths that are drawn.
+
+    Rows of `parameters`, ``(num_sequences * num_sticks, 5)``, are x of a sequence's sticks, one
+    after another; `log_scales` are ``(num_steps, num_sticks)``, `paths` ``(num_steps, num_sticks,
+    3)``.
+    """
+    sticks = series.J.shape[1]
+    for row in range(start, stop):
+        state = open_stream(key, row)
+        k, x = row % sticks, parameters[row]
+        begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
+        T = end - begin
+        work = _Work(
+            np.empty(T), np.empty(T), np.empty(T), np.empty(T), np.empty(T), np.empty((T, 2)),
+            np.empty((T, 5)), np.empty((T, 3)),
+        )  # fmt: skip
+        white = np.zeros((T, 4))
+        for t in range(T):
+            at = begin + t
+            work.taken[t], work.reaching[t] = series.taken[at, k], series.reaching[at, k]
+            work.J[t], work.h[t] = series.J[at, k], series.h[at, k]
+            work.log_scale[t] = log_scales[at, k]
+            for i in range(3):
+                work.path[t, i] = paths[at, k, i]
+            if t > 0:
+                fall = work.log_scale[t - 1] - work.log_scale[t]
+                white[t - 1, 3] = fall * math.exp(-x[VOLATILITY])
+            for i in range(4 if fresh else 0):
+                white[t, i], state = normal(state)
+        if not fresh:
+            filter_series(
+                x, work.log_scale, work.J, work.h, series.first_sd, work.ahead, work.filtered
+            )
+            _path(x, work, white, True)
+        now = _density(x, white, series, work)
+        for p in range(NUM_PARAMETERS):
+            now, state = _slice_parameter(p, x, now, white, series, work, state)
+        for _ in range(_TURNS):
+            now, state = _turn(3, 4, x, now, white, series, work, state)
+            now, state = _turn(0, 3, x, now, white, series, work, state)
+        for t in range(T):
+            log_scales[begin + t, k] = work.log_scale[t]
+            for i in range(3):
+                paths[begin + t, k, i] = work.path[t, i]

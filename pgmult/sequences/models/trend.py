@@ -1,0 +1,342 @@
+r"""Trends of counts: levels with damped slopes, whose noise changes with time.
+
+For forecasts of shares some steps ahead: names by year, votes by election, cases by month. Each
+stick k of each sequence is a structural time series (Harvey 1989; Gardner and McKenzie 1985 on
+damped trends) with stochastic volatility (Kim, Shephard and Chib 1998)::
+
+    counts_t     ~  Multinomial(total_t, stick-breaking(psi_t))
+    psi_tk       ~  N(level_tk, (noise_k s_tk)^2)                       observations scatter
+    level_tk     ~  N(level_{t-1,k} + slope_{t-1,k}, s_tk^2)
+    slope_tk     ~  N(damping_k slope_{t-1,k}, (slope_noise_k s_tk)^2)
+    log s_tk     ~  N(log s_{t-1,k}, volatility_k^2)
+
+Each stick learns how far a movement carries on (`damping`, from 0 to 1), how its noise divides
+between levels, slopes and observations, and how large it is *by now*: a forecast is as wide as the
+recent past says, and grows wider with the steps ahead. Parameters have Gaussian priors on log odds
+and logarithms. First levels are N(0, 5^2), first slopes have the distribution that they keep, and
+the last s_tk, from which forecasts go on, the prior of `parameters`.
+
+Sticks and sequences are independent, so a sweep goes through them side by side:
+`pgmult.sequences.compiled.trends` describes it. It is exact for counts of any size.
+
+>>> import numpy as np, pgmult
+>>> rng = np.random.default_rng(0)
+>>> share = 1.0 / (1.0 + np.exp(-0.1 * np.arange(-15.0, 15.0)))
+>>> counts = rng.multinomial(2000, np.stack([share, 1.0 - share], axis=1))
+>>> run = pgmult.sample(
+...     MultinomialTrend(), [counts], draws=200, tune=200, chains=1, random_seed=0,
+...     progressbar=False,
+... )
+>>> ahead = run.forecast(5).mean[0, :, 0]
+>>> bool(ahead[0] > share[-1] and ahead[4] > ahead[0])
+True
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp, xlogy
+
+from pgmult.compiled.rows import over_rows
+from pgmult.core.family import Family
+from pgmult.core.parameters import Checked, axes_of, whole
+from pgmult.core.sweeps import Sampled, Scan
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.validate import as_finite, new_key
+from pgmult.links import StickBreaking
+from pgmult.sequences.active_sticks import Pairs
+from pgmult.sequences.compiled import trends as compiled
+from pgmult.sequences.data.sequences import (
+    Sequences,
+    as_sequences,
+    one_of,
+    simulate_symbols,
+    step_rows,
+    without_channels,
+    without_inputs,
+    without_known_states,
+)
+from pgmult.sequences.family import SEQUENCES
+
+_FIRST_SD = 5.0  # of first levels
+_PRIOR = np.array([[1.0, 1.5], [-1.5, 1.0], [-1.5, 1.0], [-1.4, 1.0], [-4.0, 2.0]])
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def as_prior(prior: ArrayLike, name: str = "prior") -> FloatArray:
+    """Means and standard deviations, ``(5, 2)``."""
+    rows = as_finite(prior, name)
+    if rows.shape != _PRIOR.shape or (rows[:, 1] <= 0.0).any():
+        raise ValueError(
+            f"{name} must have five rows of a mean and a positive standard deviation, got"
+            f" {np.asarray(prior).tolist()}"
+        )
+    return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrendState:
+    """One point of the chain.
+
+    Attributes
+    ----------
+    coordinates : array, ``(num_sequences, num_sticks, 5)``
+        Log odds of the damping; logarithms of slope noise and noise, of volatility, and of the
+        last scale s.
+    log_scales : array, ``(num_steps, num_sticks)``
+        log s.
+    paths : array, ``(num_steps, num_sticks, 3)``
+        Level, slope and psi.
+    """
+
+    coordinates: Annotated[FloatArray, "sequence", "stick", "coordinate"]
+    log_scales: Annotated[FloatArray, "step", "stick"]
+    paths: Annotated[FloatArray, "step", "stick", "component"]
+
+    @property
+    def psi(self) -> FloatArray:
+        """The link's argument at every step."""
+        return self.paths[:, :, 2].copy()
+
+    @property
+    def damping(self) -> FloatArray:
+        """What is left of a slope a step later, ``(num_sequences, num_sticks)``."""
+        return np.asarray(expit(self.coordinates[:, :, compiled.DAMPING]))
+
+    @property
+    def volatility(self) -> FloatArray:
+        """How much the logarithm of the noise changes a step, ``(num_sequences, num_sticks)``."""
+        return np.asarray(np.exp(self.coordinates[:, :, compiled.VOLATILITY]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
+    """Levels with damped slopes and noise that changes with time, for each stick by itself.
+
+    Parameters
+    ----------
+    memory : int
+        How many steps of each sequence count, the last ones, 3 at least: how series moved long ago
+        says little about how they will. Earlier steps are left out of the run.
+    parameters : array, ``(5, 2)``
+        Means and standard deviations of Gaussian priors: of the damping's log odds; of the
+        logarithms of slope noise and noise, in units of the level's noise s; of the volatility; and
+        of the last s. They are the same for all sticks.
+
+    Notes
+    -----
+    Forecasts are of the sequences that the run is of: other ones need a run of their own.
+    Predictions of a step from those before it (`compare`, ``predict(filtered=True)``) come from a
+    Gaussian filter given a draw's parameters, exact as far as counts of a stick tell its psi like a
+    Gaussian.
+
+    A sweep costs O(num_steps num_sticks), some 60 passes over the data.
+    """
+
+    memory: Annotated[int, whole(3)] = 20
+    parameters: Annotated[FloatArray, as_prior] = field(default_factory=lambda: _PRIOR.copy())
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(TrendState) | {
+        "psi": ("step", "stick"),
+        "damping": ("sequence", "stick"),
+        "volatility": ("sequence", "stick"),
+        "last_trends": ("sequence", "stick", "trend"),
+        "last_probs": ("sequence", "symbol"),
+        "probs": ("step", "symbol"),
+    }
+    family: ClassVar[Family] = SEQUENCES
+    predictive_variables: ClassVar[tuple[str, ...]] = (
+        "coordinates", "log_scales", "last_trends", "psi",
+    )  # fmt: skip
+    monitored: ClassVar[tuple[str, ...]] = ("last_probs",)
+    default_keep: ClassVar[tuple[str, ...]] = (
+        *predictive_variables, "damping", "volatility", "last_probs",
+    )  # fmt: skip
+
+    def as_data(self, data: Any) -> Sequences:
+        """The last steps of `as_sequences`, without inputs, channels and known states."""
+        name = "MultinomialTrend"
+        sequences = without_known_states(without_channels(as_sequences(data), name), name)
+        return without_inputs(sequences, name).last(self.memory)
+
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Labels of symbols, sticks and sequences, and names of coordinates."""
+        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        labels: dict[str, Sequence[Any] | NDArray[Any]] = {
+            "symbol": symbols, "stick": np.asarray(symbols)[data.order[:-1]],
+            "coordinate": ["damping", "slope noise", "noise", "volatility", "scale"],
+            "component": ["level", "slope", "psi"], "trend": ["level", "slope"],
+        }  # fmt: skip
+        return labels if data.names is None else {**labels, "sequence": data.names}
+
+    # ------------------------------------------------------------------ the model
+
+    def link(self, data: Sequences) -> StickBreaking:
+        """The link from psi to probabilities, frequent symbols first."""
+        return StickBreaking(order=data.order)
+
+    def prior(self, rng: np.random.Generator, data: Sequences) -> TrendState:
+        """A state from the prior."""
+        n, (mean, sd) = data.num_symbols - 1, self.parameters.T
+        x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
+        log_scales, paths = np.empty((data.num_steps, n)), np.empty((data.num_steps, n, 3))
+        for q, one in enumerate(x):
+            steps = slice(data.offsets[q], data.offsets[q + 1])
+            walk = np.exp(one[:, 3]) * rng.standard_normal((data.lengths[q] - 1, n))
+            walk = np.concatenate([one[None, :, 4], walk])
+            log_scales[steps] = np.cumsum(walk, axis=0)[::-1]
+            scale, damping = np.exp(log_scales[steps]), expit(one[:, 0])
+            white = rng.standard_normal((data.lengths[q], 3, n))
+            slope_sd = np.exp(one[:, 1]) / np.sqrt(1.0 - damping**2)
+            level, slope = _FIRST_SD * white[0, 0], scale[0] * slope_sd * white[0, 1]
+            for t, (s, e) in enumerate(zip(scale, white, strict=True)):
+                if t > 0:
+                    level, slope = _moved(level, slope, s, one, e)
+                psi = level + s * np.exp(one[:, 2]) * e[2]
+                paths[data.offsets[q] + t] = np.stack([level, slope, psi], axis=1)
+        return TrendState(x, log_scales, paths)
+
+    def probs(self, state: TrendState, data: Sequences) -> FloatArray:
+        """Probabilities of every step, ``(num_steps, num_symbols)``."""
+        return self.link(data).probs(state.psi)
+
+    def simulate(self, rng: np.random.Generator, state: TrendState, data: Sequences) -> Sequences:
+        """Sequences of the same lengths and totals."""
+        return simulate_symbols(rng, self.probs(state, data), data)
+
+    def log_likelihood(self, state: TrendState, data: Sequences) -> float:
+        """Log p(observations | psi), without multinomial coefficients."""
+        return float(xlogy(data.to_csr().toarray(), self.probs(state, data)).sum())
+
+    def last_trends(self, state: TrendState, data: Sequences) -> FloatArray:
+        """Level and slope of each sequence's last step, ``(num_sequences, num_sticks, 2)``."""
+        return state.paths[data.offsets[1:] - 1, :, :2]
+
+    def last_probs(self, state: TrendState, data: Sequences) -> FloatArray:
+        """Probabilities at each sequence's last step, ``(num_sequences, num_symbols)``."""
+        return self.link(data).probs(state.psi[data.offsets[1:] - 1])
+
+    # ------------------------------------------------------------------ the sampler
+
+    def sampler(self, data: Sequences) -> Scan[TrendState]:
+        """Return the sweep over all series, and a start: parameters and paths around the sites."""
+        series, (mean, sd) = self.series(data), self.parameters.T
+        n = data.num_symbols - 1
+
+        def moved(rng: np.random.Generator, state: TrendState, fresh: bool) -> TrendState:
+            new = TrendState(state.coordinates.copy(), state.log_scales.copy(), state.paths.copy())
+            over_rows(
+                compiled.sweep, data.num_sequences * n, new_key(rng), series,
+                new.coordinates.reshape(-1, len(mean)), new.log_scales, new.paths, fresh, grain=1,
+            )  # fmt: skip
+            return new
+
+        def start(rng: np.random.Generator) -> TrendState:
+            x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
+            shape = data.num_steps, n
+            return moved(rng, TrendState(x, np.zeros(shape), np.zeros((*shape, 3))), True)
+
+        return Scan(start, (lambda rng, state: moved(rng, state, False),))
+
+    def series(self, data: Sequences) -> compiled.TrendSeries:
+        """The series as compiled code takes them."""
+        pairs, shape = Pairs.of(data), (data.num_steps, data.num_symbols - 1)
+        reached = pairs.reaching > 0.0
+        at, (mean, sd) = (pairs.step[reached], pairs.stick[reached]), self.parameters.T.copy()
+
+        def dense(values: FloatArray) -> FloatArray:
+            out = np.zeros(shape)
+            out[at] = values[reached]
+            return out
+
+        return compiled.TrendSeries(
+            data.offsets, dense(pairs.taken), dense(pairs.reaching), dense(pairs.J),
+            dense(pairs.h), mean, sd, _FIRST_SD,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ predictions
+
+    def step_probs(
+        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
+    ) -> FloatArray:
+        """Probabilities of every step; `filtered`, expected given the steps before it alone."""
+        if not filtered:
+            return self.link(data).probs(draw["psi"])
+        psi, weights = self._nodes(draw, data)
+        stays = (expit(-psi) * weights).sum(axis=2)
+        left = np.cumprod(np.concatenate([np.ones((len(psi), 1)), stays], axis=1), axis=1)
+        out = np.empty_like(left)
+        out[:, data.order] = left * np.append(1.0 - stays, np.ones((len(psi), 1)), axis=1)
+        return out
+
+    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+        """Log p(counts_t | counts_<t, draw), ``(num_steps,)``; 0 at missing steps."""
+        psi, weights = self._nodes(draw, data)
+        series = self.series(data)
+        fit = series.taken[:, :, None] * psi
+        fit -= series.reaching[:, :, None] * np.logaddexp(0.0, psi)
+        return np.asarray(logsumexp(fit, b=weights, axis=2).sum(axis=1))
+
+    def _nodes(
+        self, draw: Mapping[str, FloatArray], data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """Points of psi given the steps before, ``(num_steps, num_sticks, n)``, and weights."""
+        x, scales = draw["coordinates"], draw["log_scales"]
+        moments = np.empty((data.num_steps, data.num_symbols - 1, 2))
+        over_rows(
+            compiled.filter_rows, x.shape[0] * x.shape[1], self.series(data),
+            np.ascontiguousarray(x).reshape(-1, x.shape[2]), scales, moments, grain=1,
+        )  # fmt: skip
+        mean, sd = moments[:, :, :1], np.sqrt(moments[:, :, 1:])
+        return mean + sd * _NODES, _WEIGHTS
+
+    def ahead(
+        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Probabilities along one path of each sequence, and symbols drawn of them.
+
+        Shapes are those of `pgmult.sequences.MarkovChain.ahead`; the path follows from the first of
+        a sequence's uniform numbers.
+        """
+        x, psi = draw["coordinates"], np.empty((data.num_sequences, steps, data.num_symbols - 1))
+        for q, (one, last) in enumerate(zip(x, draw["last_trends"], strict=True)):
+            rng = np.random.default_rng(int(chances[q, 0, 0] * 2**53))
+            white = rng.standard_normal((steps, 4, len(one)))
+            level, slope = last.T
+            log_scale = one[:, compiled.SCALE]
+            for t, e in enumerate(white):
+                log_scale = log_scale + np.exp(one[:, compiled.VOLATILITY]) * e[3]
+                s = np.exp(log_scale)
+                level, slope = _moved(level, slope, s, one, e)
+                psi[q, t] = level + s * np.exp(one[:, compiled.NOISE]) * e[2]
+        probs = self.link(data).probs(psi)
+        return probs, one_of(chances[:, 1, :steps], probs)
+
+    def replicate(
+        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
+    ) -> IntArray:
+        """New observations given psi of one draw, as counts of steps."""
+        made = simulate_symbols(rng, self.link(data).probs(draw["psi"]), data)
+        return np.asarray(made.to_csr().toarray())
+
+    observed_rows = staticmethod(step_rows)
+
+    def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
+        """Probabilities of steps: ``probs``, or those given ``psi``."""
+        if "probs" in draw:
+            return np.asarray(draw["probs"])
+        if "psi" not in draw:
+            raise ValueError("the posterior must have kept probs or psi (pass it in keep=)")
+        return self.link(data).probs(draw["psi"])
+
+
+def _moved(
+    level: FloatArray, slope: FloatArray, scale: FloatArray, x: FloatArray, white: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Level and slope a step later, by white noise ``(2 or more, num_sticks)``."""
+    damping, ratio = expit(x[:, compiled.DAMPING]), np.exp(x[:, compiled.SLOPE])
+    return level + slope + scale * white[0], damping * slope + ratio * scale * white[1]
