@@ -6,10 +6,12 @@ initial one its blocks are
     (t, t)      J_t + (V^-1 at a first step, else Q^-1) + (A' Q^-1 A unless t is a last step)
     (t, t - 1)  -Q^-1 A
 
-A Cholesky factorisation goes forwards. Rows of a step are the upper triangle of its block, the
-transposed block (t + 1, t) and the linear term; its elimination leaves L', reciprocals on the
-diagonal, L^-1 times the others, and the products of these go from the next block. Draws come
-backwards. A subtraction can cancel, so every pivot is compared with the diagonal entry that it
+An elimination goes forwards. Rows of a step are its block and the transposed block (t + 1, t), each
+in whole vectors of lanes; pivot by pivot, multiples of a row go from those below it. With U what is
+left of a step's block, C of its coupling, l of its linear terms and P its pivots, C' P^-1 C and
+C' P^-1 l go from the next step. Draws come backwards, U x_t = l - C x_t+1 + P^1/2 noise.
+
+A subtraction can cancel, so every pivot is compared with the diagonal entry that it
 began as. The sum of these ratios comes back as the *growth*; relative errors are about growth *
 1e-16, and nan says that a pivot was not positive.
 """
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.simd import WIDTH, load, multiply, splat, store, subtract_product
 from pgmult.compiled.streams import normal, open_stream
 
 _Floats = NDArray[np.float64]
@@ -51,99 +54,119 @@ class GaussianChains(NamedTuple):
     push: _Floats
 
 
-@jit(within=True)
-def _open_rows(chains, t, is_first, is_last, rows):
-    """Write the rows of a step, given no other state."""
-    n, is_driven = rows.shape[0], chains.drive.shape[0] > 0
-    of_state = chains.initial if is_first else chains.precision
-    for i in range(n):
-        linear = chains.h[t, i]
-        for j in range(i, n):
-            rows[i, j] = chains.J[t, i, j] + of_state[i, j]
-        for j in range(n):
-            rows[i, n + j] = -chains.coupling[j, i]
-        if not is_last:
-            for j in range(i, n):
-                rows[i, j] += chains.push[i, j]
-        if is_first:
+@jit(inline=True)
+def _padded(n):
+    """Room for n numbers in whole vectors of lanes."""
+    return (n + WIDTH - 1) // WIDTH * WIDTH
+
+
+@jit
+def _eliminate(
+    begin, length, J, h, start, drive, initial, precision, coupling, push, rows, terms, inverses
+):  # fmt: skip
+    """Eliminate a sequence, step after step; the growth of errors.
+
+    Leaves each step's rows, linear terms and reciprocals of pivots. This is one function because an
+    array that goes to another in a loop has its references counted each time.
+    """
+    n, is_driven, growth = start.size, drive.shape[0] > 0, 0.0
+    width = _padded(n)
+    diagonal, scaled = np.empty(n), np.empty(n * width)
+    for step in range(length):
+        t, is_last, place = begin + step, step + 1 == length, 2 * n * width * step
+        for i in range(n):  # the rows of a step, given no other state
+            row, linear = place + 2 * i * width, h[t, i]
             for j in range(n):
-                linear += chains.initial[i, j] * chains.start[j]
-        if is_driven:
-            for j in range(n):
-                linear += of_state[i, j] * chains.drive[t, j]
-                if not is_last:
-                    linear -= chains.coupling[j, i] * chains.drive[t + 1, j]
-        rows[i, 2 * n] = linear
-
-
-@jit(within=True)
-def _less_products(rows, before):
-    """Take what the step before explains from the rows of a step."""
-    n = rows.shape[0]
-    for k in range(n):
-        for i in range(n):
-            factor = before[k, n + i]
-            for j in range(i, n):
-                rows[i, j] -= factor * before[k, n + j]
-            rows[i, 2 * n] -= factor * before[k, 2 * n]
-
-
-@jit(within=True)
-def _eliminate(rows, diagonal):
-    """Eliminate a step; the growth of errors."""
-    n, width = rows.shape
-    growth = 0.0
-    for k in range(n):
-        pivot = rows[k, k]
-        if not pivot > 0.0:
-            return math.nan
-        growth += diagonal[k] / pivot
-        inverse = 1.0 / math.sqrt(pivot)
-        for c in range(k + 1, width):
-            rows[k, c] *= inverse
-        rows[k, k] = inverse
-        for i in range(k + 1, n):
-            factor = rows[k, i]
-            for c in range(i, width):
-                rows[i, c] -= factor * rows[k, c]
+                rows[row + j] = J[t, i, j] + (precision[i, j] if step > 0 else initial[i, j])
+                rows[row + width + j] = -coupling[j, i]
+            for j in range(n, width):  # lanes that nothing reads
+                rows[row + j], rows[row + width + j] = 0.0, 0.0
+            for j in range(0 if is_last else n):
+                rows[row + j] += push[i, j]
+            for j in range(n if step == 0 else 0):
+                linear += initial[i, j] * (start[j] + (drive[t, j] if is_driven else 0.0))
+            for j in range(n if is_driven and step > 0 else 0):
+                linear += precision[i, j] * drive[t, j]
+            for j in range(n if is_driven and not is_last else 0):
+                linear -= coupling[j, i] * drive[t + 1, j]
+            terms[step, i], diagonal[i] = linear, rows[row + i]
+        before = place - 2 * n * width
+        for k in range(n if step > 0 else 0):  # less what the step before explains
+            for j in range(0, n, WIDTH):
+                x = load(rows, before + (2 * k + 1) * width + j)
+                store(scaled, k * width + j, multiply(splat(inverses[step - 1, k]), x))
+            for i in range(n):
+                terms[step, i] -= terms[step - 1, k] * scaled[k * width + i]
+        for i in range(0, n if step > 0 else 0, 4):
+            i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+            for j in range(i // WIDTH * WIDTH, n, WIDTH):
+                at = place + j
+                x0, x1 = load(rows, at + 2 * i * width), load(rows, at + 2 * i1 * width)
+                x2, x3 = load(rows, at + 2 * i2 * width), load(rows, at + 2 * i3 * width)
+                for k in range(n):
+                    y = load(rows, before + (2 * k + 1) * width + j)
+                    x0 = subtract_product(x0, splat(scaled[k * width + i]), y)
+                    x1 = subtract_product(x1, splat(scaled[k * width + i1]), y)
+                    x2 = subtract_product(x2, splat(scaled[k * width + i2]), y)
+                    x3 = subtract_product(x3, splat(scaled[k * width + i3]), y)
+                store(rows, at + 2 * i3 * width, x3)
+                store(rows, at + 2 * i2 * width, x2)
+                store(rows, at + 2 * i1 * width, x1)
+                store(rows, at + 2 * i * width, x0)
+        for k in range(n):
+            row = place + 2 * k * width
+            if not rows[row + k] > 0.0:
+                return math.nan
+            inverse = 1.0 / rows[row + k]
+            growth += diagonal[k] * inverse
+            inverses[step, k] = inverse
+            for i in range(k + 1, n):
+                multiple = inverse * rows[row + i]
+                terms[step, i] -= multiple * terms[step, k]
+                for c in range(i // WIDTH * WIDTH, 2 * width, WIDTH):
+                    at = place + 2 * i * width + c
+                    x = subtract_product(load(rows, at), splat(multiple), load(rows, row + c))
+                    store(rows, at, x)
     return growth
 
 
 @jit(reassociate=True)
+def _go_back(begin, length, state, is_mean, rows, terms, inverses, out):
+    """Write a draw of the states of a sequence, or their mean, to `out`."""
+    n = out.shape[1]
+    width = _padded(n)
+    for step in range(length - 1, -1, -1):
+        t = begin + step
+        for i in range(n - 1, -1, -1):
+            row = 2 * (n * step + i) * width
+            total = terms[step, i]
+            if not is_mean:
+                e, state = normal(state)
+                total += math.sqrt(rows[row + i]) * e
+            for k in range(n if step + 1 < length else 0):
+                total -= rows[row + width + k] * out[t + 1, k]
+            for k in range(i + 1, n):
+                total -= rows[row + k] * out[t, k]
+            out[t, i] = total * inverses[step, i]
+
+
+@jit
 def sample_chains(worker, start, stop, key, chains, draws, means, growths):
     """Draw the states of sequences; `means` gets their means, unless it has no rows.
 
     `growths` is of each sequence; where it is nan there is no draw.
     """
-    n, longest = chains.start.size, 0
+    n, longest, offsets = chains.start.size, 0, chains.offsets
     for s in range(start, stop):
-        longest = max(longest, chains.offsets[s + 1] - chains.offsets[s])
-    rows, diagonal = np.empty((longest, n, 2 * n + 1)), np.empty(n)
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    rows = np.empty(longest * n * 2 * _padded(n))
+    terms, inverses = np.empty((longest, n)), np.empty((longest, n))
     for s in range(start, stop):
-        begin, end = chains.offsets[s], chains.offsets[s + 1]
-        growths[s] = 0.0
-        for t in range(begin, end):
-            now = rows[t - begin]
-            _open_rows(chains, t, t == begin, t + 1 == end, now)
-            for i in range(n):
-                diagonal[i] = now[i, i]
-            if t > begin:
-                _less_products(now, rows[t - begin - 1])
-            growths[s] += _eliminate(now, diagonal)
+        begin, length = offsets[s], offsets[s + 1] - offsets[s]
+        growths[s] = _eliminate(begin, length, *chains[1:], rows, terms, inverses)
         if not math.isfinite(growths[s]):
             continue
         state = open_stream(key, s)
-        for out in (draws, means):
-            for t in range(end - 1, begin - 1 if out.shape[0] > 0 else end - 1, -1):
-                now = rows[t - begin]
-                for i in range(n - 1, -1, -1):
-                    total = now[i, 2 * n]
-                    if out is draws:
-                        e, state = normal(state)
-                        total += e
-                    if t + 1 < end:
-                        for k in range(n):
-                            total -= now[i, n + k] * out[t + 1, k]
-                    for k in range(i + 1, n):
-                        total -= now[i, k] * out[t, k]
-                    out[t, i] = total * now[i, i]
+        _go_back(begin, length, state, False, rows, terms, inverses, draws)
+        if means.shape[0] > 0:
+            _go_back(begin, length, state, True, rows, terms, inverses, means)

@@ -54,69 +54,53 @@ class Place(NamedTuple):
     white: _Floats
 
 
-@jit
-def _ahead(observed, held, dynamics, x, t, first, out):
-    """What x_t is without its noise."""
-    for i in range(x.shape[1]):
-        out[i] = held.start[i] if first else 0.0
-        if not first:
-            for j in range(x.shape[1]):
-                out[i] += dynamics[i, j] * x[t - 1, j]
-            for j in range(observed.inputs.shape[1]):
-                out[i] += dynamics[i, x.shape[1] + j] * observed.inputs[t, j]
-
-
 @jit(within=True)
-def states_of(observed, held, place, x):
-    """Write the states that white noise stands for to x."""
-    ahead = np.empty(x.shape[1])
-    for s in range(observed.offsets.size - 1):
-        for t in range(observed.offsets[s], observed.offsets[s + 1]):
-            first = t == observed.offsets[s]
+def exchange(observed, held, dynamics, x, white, to_states):
+    """Write the states that white noise stands for to x, or the noise that states stand for."""
+    offsets, inputs, D = observed.offsets, observed.inputs, x.shape[1]
+    for s in range(offsets.size - 1):
+        for t in range(offsets[s], offsets[s + 1]):
+            first = t == offsets[s]
             root = held.start_root if first else held.root
-            _ahead(observed, held, place.dynamics, x, t, first, ahead)
-            for i in range(x.shape[1]):
-                x[t, i] = ahead[i]
-                for j in range(i + 1):
-                    x[t, i] += root[i, j] * place.white[t, j]
-
-
-@jit(within=True)
-def whiten(observed, held, dynamics, x, white):
-    """Write the white noise that stands for states x."""
-    ahead = np.empty(x.shape[1])
-    for s in range(observed.offsets.size - 1):
-        for t in range(observed.offsets[s], observed.offsets[s + 1]):
-            first = t == observed.offsets[s]
-            root = held.start_root if first else held.root
-            _ahead(observed, held, dynamics, x, t, first, ahead)
-            for i in range(x.shape[1]):
-                away = x[t, i] - ahead[i]
+            for i in range(D):
+                ahead = held.start[i] if first else 0.0
+                if not first:
+                    for j in range(D):
+                        ahead += dynamics[i, j] * x[t - 1, j]
+                    for j in range(inputs.shape[1]):
+                        ahead += dynamics[i, D + j] * inputs[t, j]
                 for j in range(i):
-                    away -= root[i, j] * white[t, j]
-                white[t, i] = away / root[i, i]
+                    ahead += root[i, j] * white[t, j]
+                if to_states:
+                    x[t, i] = ahead + root[i, i] * white[t, i]
+                else:
+                    white[t, i] = (x[t, i] - ahead) / root[i, i]
 
 
 @jit(within=True)
-def _fit(observed, weights, x, by_weights, by_x):
-    """The log likelihood; its slopes are added."""
+def _fit(observed, weights, x, by_weights, by_x, in_full):
+    """The log likelihood, of its linear terms alone unless `in_full`; its slopes are added."""
     D, total = x.shape[1], 0.0
-    for p in range(observed.step.size):
-        t, k, n = observed.step[p], observed.stick[p], observed.reaching[p]
+    step, stick, taken, reaching = observed.step, observed.stick, observed.taken, observed.reaching
+    columns = observed.columns
+    for p in range(step.size):
+        t, k, n = step[p], stick[p], reaching[p]
         psi = 0.0
         for j in range(D):
             psi += weights[k, j] * x[t, j]
-        for j in range(observed.columns.shape[1]):
-            psi += weights[k, D + j] * observed.columns[t, j]
+        for j in range(columns.shape[1]):
+            psi += weights[k, D + j] * columns[t, j]
         tail = math.exp(-abs(psi))
         share = (1.0 if psi > 0.0 else tail) / (1.0 + tail)
-        total += observed.taken[p] * psi - n * (max(psi, 0.0) + math.log1p(tail))
-        slope = observed.taken[p] - n * share
+        total += taken[p] * psi
+        if in_full:
+            total -= n * (max(psi, 0.0) + math.log1p(tail))
+        slope = taken[p] - n * share
         for j in range(D):
             by_x[t, j] += slope * weights[k, j]
             by_weights[k, j] += slope * x[t, j]
-        for j in range(observed.columns.shape[1]):
-            by_weights[k, D + j] += slope * observed.columns[t, j]
+        for j in range(columns.shape[1]):
+            by_weights[k, D + j] += slope * columns[t, j]
     return total
 
 
@@ -124,24 +108,27 @@ def _fit(observed, weights, x, by_weights, by_x):
 def _back(observed, held, place, x, by_x, slopes):
     """Carry slopes by states, `by_x`, back to dynamics and noise; the log prior of noise."""
     D, total = x.shape[1], 0.0
-    for s in range(observed.offsets.size - 1):
-        for t in range(observed.offsets[s + 1] - 1, observed.offsets[s] - 1, -1):
-            first = t == observed.offsets[s]
+    offsets, inputs, dynamics = observed.offsets, observed.inputs, place.dynamics
+    white = place.white
+    for s in range(offsets.size - 1):
+        for t in range(offsets[s + 1] - 1, offsets[s] - 1, -1):
+            first = t == offsets[s]
             root = held.start_root if first else held.root
             for j in range(D):
-                z = place.white[t, j]
+                z = white[t, j]
                 total -= 0.5 * z * z
-                slopes.white[t, j] = -z
+                slope = -z
                 for i in range(j, D):
-                    slopes.white[t, j] += root[i, j] * by_x[t, i]
+                    slope += root[i, j] * by_x[t, i]
+                slopes.white[t, j] = slope
             if first:
                 continue
             for i in range(D):
                 for j in range(D):
-                    by_x[t - 1, j] += place.dynamics[i, j] * by_x[t, i]
+                    by_x[t - 1, j] += dynamics[i, j] * by_x[t, i]
                     slopes.dynamics[i, j] += by_x[t, i] * x[t - 1, j]
-                for j in range(observed.inputs.shape[1]):
-                    slopes.dynamics[i, D + j] += by_x[t, i] * observed.inputs[t, j]
+                for j in range(inputs.shape[1]):
+                    slopes.dynamics[i, D + j] += by_x[t, i] * inputs[t, j]
     return total
 
 
@@ -167,14 +154,17 @@ def _prior(held, place, slopes):
 
 
 @jit(within=True)
-def log_density(observed, held, place, x, by_x, slopes):
-    """Log density of (A, B), W and z up to a constant; fills states, and slopes by all of them."""
-    states_of(observed, held, place, x)
+def log_density(observed, held, place, x, by_x, slopes, in_full):
+    """Log density of (A, B), W and z up to a constant; fills states, and slopes by all of them.
+
+    Unless `in_full` the logarithms are left out: the number says only whether all is finite.
+    """
+    exchange(observed, held, place.dynamics, x, place.white, True)
     for slope in (slopes.dynamics, slopes.weights, by_x):
         for i in range(slope.shape[0]):
             for j in range(slope.shape[1]):
                 slope[i, j] = 0.0
-    total = _fit(observed, place.weights, x, slopes.weights, by_x)
+    total = _fit(observed, place.weights, x, slopes.weights, by_x, in_full)
     total += _back(observed, held, place, x, by_x, slopes)
     return total + _prior(held, place, slopes)
 
@@ -188,9 +178,9 @@ def walk(observed, held, place, slopes, flat, x, size, count):
     """
     at, by, momenta, scale = flat[0], flat[1], flat[2], flat[3]
     by_x, start, end = np.empty_like(x), 0.0, 0.0
-    whiten(observed, held, place.dynamics, x, place.white)
+    exchange(observed, held, place.dynamics, x, place.white, False)
     for i in range(count + 1):
-        end = log_density(observed, held, place, x, by_x, slopes)
+        end = log_density(observed, held, place, x, by_x, slopes, i == 0 or i == count)
         if not math.isfinite(end):
             return -math.inf
         step = size if 0 < i < count else 0.5 * size

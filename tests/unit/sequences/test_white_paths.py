@@ -34,12 +34,12 @@ def density(seen, held, state, flat):
     """The log density at a vector, slopes and states."""
     by, x = np.empty_like(flat), np.empty_like(state.states)
     place, slopes = (lds_moves.laid_out(each, state) for each in (flat, by))
-    return compiled.log_density(seen, held, place, x, np.empty_like(x), slopes), by, x
+    return compiled.log_density(seen, held, place, x, np.empty_like(x), slopes, True), by, x
 
 
 def vector(seen, held, state):
     white = np.empty_like(state.states)
-    compiled.whiten(seen, held, state.dynamics, state.states, white)
+    compiled.exchange(seen, held, state.dynamics, state.states, white, False)
     return np.concatenate([state.dynamics.ravel(), state.weights.ravel(), white.ravel()])
 
 
