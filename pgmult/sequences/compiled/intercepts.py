@@ -17,6 +17,17 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.simd import (
+    WIDTH,
+    add_product,
+    exp_negative,
+    load,
+    multiply,
+    softplus_change,
+    splat,
+    store,
+    subtract_product,
+)
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 
 _STEP, _LEAST_STEP = 0.8, 1e-3
@@ -27,28 +38,31 @@ _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # integral without rows
 
 
 @jit(within=True)
-def _at(z, sd, fixed, taken, reached, begin, end):
-    """Log density of a group, its slope and minus its curvature."""
-    value, slope, curvature = -0.5 * z * z, -z, 1.0
+def _value(z, sd, fixed, taken, reached, begin, end):
+    """Log density of a group."""
+    value = -0.5 * z * z
     for c in range(begin, end):
         psi = fixed[c] + sd * z
         small = math.exp(-abs(psi))
-        share = 1.0 / (1.0 + small) if psi > 0.0 else small / (1.0 + small)
         value += taken[c] * psi - reached[c] * (max(psi, 0.0) + math.log1p(small))
-        slope += sd * (taken[c] - reached[c] * share)
-        curvature += sd * sd * reached[c] * share * (1.0 - share)
-    return value, slope, curvature
+    return value
 
 
 @jit(within=True)
 def _mode(sd, fixed, taken, reached, begin, end):
-    """The mode of a group's density and the log density there."""
+    """The mode of a group's density, and how many it reached: Newton's method, bracketed."""
     total = 0.0
     for c in range(begin, end):
         total += reached[c]
     low, high, z = -sd * total, sd * total, 0.0
-    value, slope, curvature = _at(z, sd, fixed, taken, reached, begin, end)
     for _ in range(_NEWTON):
+        slope, curvature = -z, 1.0
+        for c in range(begin, end):
+            psi = fixed[c] + sd * z
+            small = math.exp(-abs(psi))
+            share = 1.0 / (1.0 + small) if psi > 0.0 else small / (1.0 + small)
+            slope += sd * (taken[c] - reached[c] * share)
+            curvature += sd * sd * reached[c] * share * (1.0 - share)
         if slope > 0.0:
             low = z
         else:
@@ -58,47 +72,58 @@ def _mode(sd, fixed, taken, reached, begin, end):
             new = 0.5 * (low + high)
         near = abs(new - z) < 1e-10
         z = new
-        value, slope, curvature = _at(z, sd, fixed, taken, reached, begin, end)
         if near:
             break
-    return z, value, total
+    return z, total
 
 
 @jit(within=True)
-def _log_integral(sd, fixed, taken, reached, begin, end):
+def _log_integral(sd, fixed, taken, reached, begin, end, lanes):
     """Log integral of a group's density, its mode, and the log density there."""
-    mode, top, total = _mode(sd, fixed, taken, reached, begin, end)
+    mode, total = _mode(sd, fixed, taken, reached, begin, end)
+    top = _value(mode, sd, fixed, taken, reached, begin, end)
     step = max(_STEP / math.sqrt(1.0 + sd * sd * max(1.0, 0.25 * total)), _LEAST_STEP)
     nodes = 1.0
     for side in (-step, step):
-        z = mode
-        while True:
-            z += side
-            gap = _at(z, sd, fixed, taken, reached, begin, end)[0] - top
-            if gap < _NEGLIGIBLE:
-                break
-            nodes += math.exp(gap)
+        first, gap = 1, 0.0
+        while gap > _NEGLIGIBLE:  # eight nodes at a time, as far as the last one counts
+            for lane in range(WIDTH):
+                lanes[lane] = side * (first + lane)
+            away = load(lanes, 0)
+            gaps = multiply(away, subtract_product(splat(-mode), away, splat(0.5)))
+            for c in range(begin, end):
+                at_mode = splat(fixed[c] + sd * mode)
+                change = softplus_change(at_mode, add_product(at_mode, away, splat(sd)))
+                gaps = add_product(gaps, away, splat(sd * taken[c]))
+                gaps = subtract_product(gaps, change, splat(reached[c]))
+            store(lanes, 0, gaps)
+            gap = lanes[WIDTH - 1]
+            store(lanes, 0, exp_negative(gaps))
+            for lane in range(WIDTH):
+                nodes += lanes[lane]
+            first += WIDTH
     return top + math.log(step * nodes), mode, top
 
 
 @jit
 def log_integrals(sd, fixed, taken, reached, offsets, out):
     """Set the log integral of each group; rows are sorted by group."""
+    lanes = np.empty(WIDTH)
     for g in range(offsets.size - 1):
         begin, end = offsets[g], offsets[g + 1]
         out[g] = _LOG_ROOT
         if begin < end:
-            out[g] = _log_integral(sd, fixed, taken, reached, begin, end)[0]
+            out[g] = _log_integral(sd, fixed, taken, reached, begin, end, lanes)[0]
 
 
 @jit
 def draw_groups(key, sd, fixed, taken, reached, offsets, which, out):
     """Write a draw of each z to `out`; its rows are those of group `which`, both ``(num,)``."""
-    size = offsets.size - 1
+    size, lanes = offsets.size - 1, np.empty(WIDTH)
     modes, tops, heights = np.zeros(size), np.zeros(size), np.zeros(size)
     for g in np.unique(which):
         begin, end = offsets[g], offsets[g + 1]
-        total, modes[g], tops[g] = _log_integral(sd, fixed, taken, reached, begin, end)
+        total, modes[g], tops[g] = _log_integral(sd, fixed, taken, reached, begin, end, lanes)
         heights[g] = _CAREFUL * math.exp(tops[g] - total)
     for i in range(out.size):
         g, state = which[i], open_stream(key, i)
@@ -114,7 +139,7 @@ def draw_groups(key, sd, fixed, taken, reached, offsets, which, out):
             side, state = uniform(state)
             z = modes[g] + (away if side < 0.5 else -away)
             limit, state = exponential(state)
-            gap = _at(z, sd, fixed, taken, reached, begin, end)[0] - tops[g]
+            gap = _value(z, sd, fixed, taken, reached, begin, end) - tops[g]
             if gap > -limit - (beyond if tail else 0.0):
                 out[i] = z
                 break
