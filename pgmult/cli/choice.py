@@ -14,6 +14,7 @@ from pgmult.cli.shared import (
     add_incomplete,
     add_options,
     add_table,
+    columns_in,
     complain,
     read_table,
     titled,
@@ -38,7 +39,7 @@ FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
     av.{}
 --none LABEL  Alternative that is "none of these", whose attributes are 0
 --worst COLUMN  Column that marks the worst alternative, or the column of the best one if it has -1
---weight COLUMN  Number of occasions that an occasion stands for
+--weight COLUMN  Number of occasions that an occasion stands for, or an expression
 --price COLUMN  Attribute in whose units the report says what others are worth (default: by its
     name)
 --occasion COLUMN...  Columns that identify a choice occasion
@@ -84,7 +85,8 @@ def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, Any]:
         available = wide_columns(table, choice, of, partial=True, without=options.none)[
             "--available"
         ]
-    beside = {choice, options.weight, *available.values(), *set(parsed.columns) - set(attributes)}
+    weight = columns_in(options.weight, table)
+    beside = {choice, *weight, *available.values(), *set(parsed.columns) - set(attributes)}
     others = sorted(name for name in beside if name is not None and name in table.cells)
     return {"choice": choice, "attributes": attributes, "available": available, "others": others}
 
@@ -154,7 +156,7 @@ def _gaps(
         if isinstance(one, Call) and one.function in ("|", "||")
         for name in names_in(one.arguments[1])
     ]  # fmt: skip
-    used = [*parsed.columns, columns["alternative"], columns["weight"]]
+    used = [*parsed.columns, columns["alternative"], *columns_in(columns["weight"], table)]
     used += [outcome_of(parsed)] if outcome else []
     keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
     gaps = table.missing(*(name for name in used if name in table.cells))

@@ -14,6 +14,7 @@ from pgmult.cli.shared import (
     add_incomplete,
     add_options,
     add_table,
+    columns_in,
     complete,
     predict_complete,
     read_table,
@@ -37,7 +38,8 @@ _FIT = f"""
 TABLE  File of a table, such as names.csv or names.xlsx
 --inputs COLUMN...!  Columns of times and places: numbers, dates (1999-12-31) or names of places
 --category COLUMN  Column of the categories
---count COLUMN  Column of counts (default: a row is one observation)
+--count COLUMN  Column of counts, or an expression, such as "round(share * n / 100)" (default: a row
+    is one observation)
 --wide COLUMN...  Columns of counts, one for each category, in place of --category and --count
 --places WHERE*  Locations of the places that an input names: us-states, or a table with a column of
     the names (of the input's name, or its first column) and columns lat and lon (degrees) or x and
@@ -77,6 +79,7 @@ def _job(options: argparse.Namespace) -> Job:
     if bool(options.wide) == bool(options.category):
         raise ValueError("say which column is the --category, or which ones are --wide counts")
     table, left_out = _without_gaps(read_table(options.table, options), options)
+    table = table.computed(options.count, "count")
     columns = table.columns
     lengths = _pairs(options.length_scale, "--length-scale")
     places = _places(options, columns)
@@ -125,12 +128,16 @@ def _job(options: argparse.Namespace) -> Job:
 def _without_gaps(table: object, options: argparse.Namespace) -> tuple[Any, str]:
     """The table without gaps, and what was left out of it."""
     needed = {f"--inputs {n}": n for n in options.inputs}
+    of_counts = {
+        "--count" if n == options.count else f"--count {n}": n
+        for n in columns_in(options.count, table)
+    }
     if options.category is not None:
         needed = {"--category": options.category, **needed}
     if options.drop_incomplete:
         counts = {f"--wide {n}": n for n in options.wide or ()}
-        return complete(table, {"--count": options.count, **counts, **needed}, options, "")
-    complete(table, {"--count": options.count}, options, "write 0 where nothing was counted")
+        return complete(table, {**of_counts, **counts, **needed}, options, "")
+    complete(table, of_counts, options, "write 0 where nothing was counted")
     return complete(table, needed, options, "fill in the value")
 
 

@@ -13,6 +13,7 @@ from pgmult.cli.shared import (
     add_options,
     add_table,
     arguments_of,
+    columns_in,
     complain,
     complete_for,
     option,
@@ -57,13 +58,10 @@ def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:
 
 
 def _job(options: argparse.Namespace) -> Job:
-    from pgmult.formulas.language import names_in, parse_expression
     from pgmult.regression.models.additive import AdditiveRegression
 
     table = read_table(options.table, options)
-    weight: tuple[str, ...] = () if options.weight is None else (options.weight,)
-    if weight and options.weight not in table and "(" in options.weight:
-        weight = (*names_in(parse_expression(options.weight)),)
+    weight = columns_in(options.weight, table)
     table, left_out = complete_for([options.formula], table, options, *weight)
     data = table.rows(
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,

@@ -413,6 +413,15 @@ def complete(
     return table, ""
 
 
+def columns_in(text: str | None, table: Any) -> tuple[str, ...]:
+    """The columns that an option names: one, or those of an expression."""
+    from pgmult.formulas.language import names_in, parse_expression
+
+    if text is None or text in table or "(" not in text:
+        return () if text is None else (text,)
+    return (*names_in(parse_expression(text)),)
+
+
 def complete_for(
     formulas: Sequence[str | None], table: object, options: argparse.Namespace, *columns: str | None
 ) -> tuple[Any, str]:

@@ -230,13 +230,16 @@ class DataTable(ExactTable):
         absent: "Absent | None" = None,
         order: str | ArrayLike = "frequency",
     ) -> "CountField":
-        """Counts of categories in space and time: see `pgmult.fields.tables.field_of`."""
+        """Counts of categories in space and time: see `pgmult.fields.tables.field_of`.
+
+        Besides a column, `count` may be an expression such as ``"round(share * n / 100)"``.
+        """
         from pgmult.fields.tables import field_of
 
         with rows_in_words(self):
             return field_of(
-                self, inputs=inputs, category=category, count=count, wide=wide,
-                new_inputs=new_inputs, places=places, absent=absent, order=order,
+                self.computed(count, "count"), inputs=inputs, category=category, count=count,
+                wide=wide, new_inputs=new_inputs, places=places, absent=absent, order=order,
             )  # fmt: skip
 
     def sequences(
@@ -288,6 +291,19 @@ class DataTable(ExactTable):
         every = Lazily(names, lambda column: cells if column == name else self.cells[column])
         return replace(self, cells=every)
 
+    def computed(self, expression: Any, argument: str) -> "DataTable":
+        """The table with a column of the numbers of an expression, which has parentheses.
+
+        The table itself where `expression` is a column; `argument` has it, for errors.
+        """
+        from pgmult.formulas.coding import numbers_by_row
+
+        if not isinstance(expression, str) or expression in self.cells or "(" not in expression:
+            return self
+        with under_name(argument, of="formula"), under_name(argument, of="covariates"):
+            numbers = numbers_by_row(expression, self.cells, len(self))
+        return self._with(expression, Cells(numbers))
+
     def rows(
         self,
         formula: str,
@@ -302,24 +318,13 @@ class DataTable(ExactTable):
 
         Besides a column, `weights` may be an expression such as ``"round(share * n / 100)"``.
         """
-        from pgmult.formulas.coding import numbers_by_row
         from pgmult.regression.rows import rows_of
 
-        table = self
         with rows_in_words(self):
-            if isinstance(weights, str) and weights not in self.cells and "(" in weights:
-                with under_name("weights", of="formula"), under_name("weights", of="covariates"):
-                    numbers = numbers_by_row(weights, self.cells, len(self))
-                table = self._with(weights, Cells(numbers))
             return rows_of(
-                formula,
-                table,
-                weights=weights,
-                ordered=ordered,
-                maps=maps,
-                family=family,
-                unit=unit,
-            )
+                formula, self.computed(weights, "weights"), weights=weights, ordered=ordered,
+                maps=maps, family=family, unit=unit,
+            )  # fmt: skip
 
     def choices(
         self,
@@ -334,13 +339,17 @@ class DataTable(ExactTable):
         none: Any = None,
         available: str | None = None,
     ) -> "ChoiceRows":
-        """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`."""
+        """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`.
+
+        Besides a column, `weights` may be an expression such as ``"round(share * n / 100)"``.
+        """
         from pgmult.choice.data import choices_of
 
         with rows_in_words(self):
             return choices_of(
-                formula, self, occasion=occasion, alternative=alternative, base=base,
-                weights=weights, signs=signs, worst=worst, none=none, available=available,
+                formula, self.computed(weights, "weights"), occasion=occasion,
+                alternative=alternative, base=base, weights=weights, signs=signs, worst=worst,
+                none=none, available=available,
             )  # fmt: skip
 
 

@@ -228,3 +228,23 @@ def test_weights_that_cannot_be_computed_are_named(weights, words):
     table = read({"y1": ["a", "b", "a"], "x": [1, 2, 3], "n": [4, 5, 6]})
     with pytest.raises((TypeError, ValueError), match=words):
         table.rows("y1 ~ x", weights=weights)
+
+
+def test_counts_and_weights_may_be_expressions():
+    polls = {"year": [2000, 2000, 2005, 2005], "party": ["A", "B"] * 2, "share": [40, 60, 45, 55],
+             "n": [1000, 1000, 801, 801]}  # fmt: skip
+    table = read(polls)
+    count = "round(share * n / 100)"
+    field = table.field("year", "party", count=count)
+    assert field.counts.tolist() == [[400, 600], [360, 441]]
+    trips = {
+        "trip": [1, 1, 2, 2],
+        "price": [1.0, 2.0, 1.0, 3.0],
+        "taken": [1, 0, 0, 1],
+        "n": [3] * 4,
+    }
+    data = read(trips).choices("taken ~ price", occasion="trip", weights="exp(n - 3) * 2")
+    assert data.taken.tolist() == [2.0, 0.0, 0.0, 2.0]
+    for bad in ("round(share * m)", "round(share"):
+        with pytest.raises(ValueError, match=r"^count"):
+            table.field("year", "party", count=bad)
