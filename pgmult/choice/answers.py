@@ -111,7 +111,7 @@ def predict(
     ----------
     run : Posterior
     new : table, data frame or mapping, optional
-        The columns of the formula without the outcome; the data if left out.
+        Table with all columns of the formula but the outcome; the data if left out.
     occasion : str or sequence of str, optional
         Columns that identify the occasions of `new`; those of the data if left out. If `new` has
         none of these, or with ``occasion=[]``, all rows of a person are one occasion.
@@ -119,7 +119,7 @@ def predict(
         A column, such as ``"alternative"``: shares of its labels, averaged over all choices: over
         occasions, each as often as the table says that something was chosen in it, and weighted.
     new_people : bool
-        Whether `new` may have people who are not in the data, or not say who chooses.
+        Whether `new` may have people who are not in the data, or no column of people.
     max_draws : int
     probability : float
     random_seed : int
@@ -183,7 +183,7 @@ def effects(
         The rows in which the column is set. (An attribute that is equal in all alternatives has no
         effect, except in interactions.)
     by : str, optional
-        The column for whose labels shares are returned; that of alternatives if left out.
+        Column whose labels the shares are of; that of alternatives if left out.
     max_draws : int
     probability : float
     random_seed : int

@@ -38,15 +38,15 @@ FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
 --available COLUMN  Column that is 1 where an alternative was available; with --wide the columns:
     av.{}
 --none LABEL  Alternative that is "none of these", whose attributes are 0
---worst COLUMN  Column that marks the worst alternative, or the column of the best one if it has -1
---weight COLUMN  Number of occasions that an occasion stands for, or an expression
+--worst COLUMN  Column that marks the worst alternative; that of the best one if -1 marks the worst
+--weight COLUMN  Column of the number of choices that an occasion stands for, or an expression
 --price COLUMN  Attribute in whose units the report says what others are worth (default: by its
     name)
 --occasion COLUMN...  Columns that identify a choice occasion
 --wide ATTRIBUTE=COLUMNS...  Columns of an attribute, {} for the alternative: price=price.{}
 --ranks  Read the left-hand side as ranks of the alternatives, 1 the best
---positive ATTRIBUTE...  Assume that everybody's coefficient is positive
---negative ATTRIBUTE...  Assume that everybody's coefficient is negative
+--positive ATTRIBUTE...  Assume that the coefficients of these attributes are positive for everybody
+--negative ATTRIBUTE...  Assume that the coefficients of these attributes are negative for everybody
 """
 
 
@@ -285,7 +285,7 @@ ROOM = Room(
             "simulate", "Simulate shares of alternatives in the occasions of a table",
             verb="predict", **_NEW | {"required": ["new", "by"]},
         ),
-        effects_question("Show shares of alternatives if a column had certain values"),
+        effects_question("Show shares of alternatives if a column had other values"),
         Question(
             "elasticities", "Show percent changes of shares if a column grows by one percent",
             first=["column"],
@@ -296,7 +296,7 @@ ROOM = Room(
         ),
         Question("diversion", "Show where the buyers of an alternative go without it"),
         Question(
-            "scores", "Show scores of the labels of a column, with sum 100", first=["column"]
+            "scores", "Show scores of the labels of a column, which add up to 100", first=["column"]
         ),
         Question("importances", "Show the relative importance of attributes"),
         Question("marginal-means", "Show the share of profiles with each level that were chosen"),

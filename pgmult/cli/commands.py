@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     add_options(look, JSON)
     look.set_defaults(command=_look)
     demo = commands.add_parser(
-        "demo", help="Run an example, without a download", epilog="Without FAMILY: topics."
+        "demo", help="Run an example, without a download", epilog="FAMILY is topics by default."
     )
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
     for one in DEMOS:

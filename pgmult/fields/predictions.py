@@ -61,8 +61,8 @@ def predict(
         Of a field, that kept ``psi``, or ``pi`` and ``pi_new``; for inputs that were not in the
         fit, of a `MultinomialGP` that kept ``psi``, ``beta`` and ``hyperparameters``.
     new : table or array, ``(num_new, num_inputs)``, optional
-        Inputs that were not in the fit; each draw then costs as much as a sweep. A table needs the
-        columns of the table that the data come from, with places named as there.
+        Table of inputs that were not in the fit; each draw then costs as much as a sweep. It needs
+        the columns of the table that the data come from, with places named as there.
     data : CountField, optional
         The data of the run, needed only if it was saved without them.
     inputs : {"all", "seen", "new"}
@@ -298,13 +298,13 @@ def effects(
     run : Posterior
         Of a field, that kept ``psi`` or ``pi``.
     column : str
-        Input, by its name in the table.
+        Name of an input.
     values : sequence, optional
         Values of the column to average at; all that were observed by default.
     at : mapping from column to a value, or to several, optional
         Only rows that have these.
     by : str, optional
-        Second input: averages are taken for each of its values.
+        Second input, for each of whose values averages are taken.
     weight : {"counts", "equal"} or mapping, optional
         Weights of places: their counts, all alike, or the population of each place by its name.
     probability : float

@@ -102,7 +102,7 @@ def sample(
         When to stop before `draws` are made. "400ess": once the main results (or the first kept
         variable that chains can agree on) have an effective sample size of 400 over all chains,
         the smallest of 200 entries. "settled": after 200 draws a chain, once that is 100 a chain
-        (fields: after 100, once psi is worth 40 a chain and hyperparameters 25)
+        (fields: after 100, once psi is worth 50 a chain and hyperparameters 25)
         and chains agree in their log likelihoods; of topics, once these are level (see
         `pgmult.sampling.goals`). Both depend on draws alone. "90s", "5min", "2h": after that time,
         with one draw per chain at least. ``attrs["draws"]`` says how many the longest chain has,
