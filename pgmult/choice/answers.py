@@ -28,6 +28,7 @@ from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
 from pgmult.core.scores import Score
+from pgmult.core.tables import ExactTable
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import label_or_quantile_values
 from pgmult.formulas.design import table_of
@@ -127,7 +128,8 @@ def predict(
     Returns
     -------
     Estimand
-        Along ``row``, in the order of the table; or along the labels of `by`.
+        Along ``row``, in the order of the table, or ``line`` of a file; or along the labels of
+        `by`.
     """
     data, codes = data_of_run(run).of_best, None
     if new is not None:
@@ -139,10 +141,12 @@ def predict(
             _shares(data, drawn, levels, of_row), (by,), {by: levels.names},
             caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
         )  # fmt: skip
+    axis, labels = "row", np.sort(data.source)
+    if isinstance(new, ExactTable) and new.lines is not None:
+        axis, labels = new.part, new.lines[labels]
     return Estimand(
-        np.stack(list(drawn))[:, np.argsort(data.source)], ("row",),
-        {"row": np.sort(data.source)}, caption="Probabilities of alternatives.",
-        probability=probability,
+        np.stack(list(drawn))[:, np.argsort(data.source)], (axis,),
+        {axis: labels}, caption="Probabilities of alternatives.", probability=probability,
     )  # fmt: skip
 
 
@@ -376,23 +380,24 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         spread = by_person.std(axis=0)[: len(away.T) * (data.num_people > 1)]
         return np.concatenate([taken @ away / taken.sum(), spread, misfits])
 
-    advice, again = {}, "let people differ in it, or bend it: log(x), bs(x, df=4)"
+    advice, again = {}, "let people differ in it, or let its effect bend: log(x), bs(x, df=4)"
     for name in data.names.tolist():
-        more, less = (f"{way} {name} was taken than the model takes" for way in ("More", "Less"))
-        advice[f"taken of {name}"] = f"{more}: {again}.", f"{less}: {again}."
+        advice[f"{name} of choices"] = tuple(
+            f"The mean of {name} in what was chosen is {way} than the model predicts: {again}."
+            for way in ("higher", "lower")
+        )
     for name in data.names.tolist() if data.num_people > 1 else ():
-        spread = f"in what they take of {name} than the model expects"
         advice[f"spread over people of {name}"] = (
-            f"People differ more {spread}: put it into the grouping.",
-            f"People differ less {spread}.",
+            f"People differ more in {name} than the model predicts: put it into the grouping.",
+            f"People differ less in {name} than the model predicts.",
         )
     for name in bins:
         labels = len(np.unique(table[name])) <= _FEW
-        way = f"if its numbers are labels, write C({name}); otherwise " if labels else ""
+        way = f"write C({name}) if its numbers are labels; otherwise " if labels else ""
         advice[f"choices by {name}"] = (
-            f"Choices by levels of {name} are not as its coefficient expects: {way}bend it:"
-            f" {name} + I({name} ** 2), bs({name}, df=4).",
-            f"Choices by levels of {name} are closer to the model than chance allows.",
+            f"Choices by {name} do not follow one coefficient: {way}let its effect bend, with"
+            f" {name} + I({name} ** 2), or bs({name}, df=4).",
+            f"Choices by {name} are closer to the model than chance allows.",
         )
     pairs = []
     for probs in _drawn_probs(run, data, max_draws):

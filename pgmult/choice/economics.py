@@ -452,5 +452,5 @@ def diversion(
     axes = {"removed": levels.names.tolist(), by: levels.names.tolist()}
     return Estimand(
         flows / np.maximum(shares, 1e-300)[:, :, None], tuple(axes), axes, probability=probability,
-        caption=f"Diversion: share of an alternative's choices that go to each other {by}.",
+        caption="Diversion: shares of the choices of a removed alternative that go to each other.",
     )  # fmt: skip

@@ -135,8 +135,8 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
         name = data.alternatives.columns[0]
         changes = elasticities(run, price, by=name)
         note = (
-            f"Percent by which the share of the first {name} changes if {price} of the second grows"
-            " by one percent."
+            f"Percent change of the share of the alternative in the first column if {price} of that"
+            " in the second column grows by one percent."
         )
         sections.append(_beside(changes, "Elasticities", note, line=0.0))
     return sections

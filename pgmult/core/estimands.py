@@ -43,7 +43,15 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
 from pgmult.core.parameters import Checked
-from pgmult.core.tabled import Column, Table, number, probability_text, with_interval
+from pgmult.core.tabled import (
+    Column,
+    Table,
+    digits_of,
+    interval,
+    number,
+    probability_text,
+    with_interval,
+)
 from pgmult.core.tables import as_years
 from pgmult.core.typing import ArrayLike, FloatArray
 
@@ -229,27 +237,31 @@ class Estimand(Checked, Answer):
 
         Intervals of what all draws agree on are printed as "fixed".
         """
-        form, (middle, centre) = number(3), self._centre
-        values = (centre.ravel(), *(end.ravel() for end in self.interval()))
-        mean, *ends = with_interval(
-            middle, values, middle, self.probability, form, ("lower", "upper")
+        middle, centre = self._centre
+        values = [centre.ravel(), *(end.ravel() for end in self.interval())]
+        forms = [number(digits_of(width)) for width in (values[2] - values[1]).tolist()]
+        mean, low, high = with_interval(
+            middle, values, middle, self.probability, number(3), ("lower", "upper")
         )
-        low, high = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
-        is_fixed = (high - low <= _ROUNDING * abs(high)) & (len(self.draws) > 1)
-        shown = [
-            "fixed" if fixed else cell for fixed, cell in zip(is_fixed, ends[1].cells, strict=True)
-        ]
-        ends[1] = replace(ends[1], form=shown)
+        least, most = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
+        is_fixed = (most - least <= _ROUNDING * abs(most)) & (len(self.draws) > 1)
+        rows = zip(is_fixed, forms, *values[1:], strict=True)
+        shown = ["fixed" if fixed else interval(a, b, form) for fixed, form, a, b in rows]
+        sd = self.sd.ravel().tolist()
+        mean, sds = (
+            replace(column, form=[f(x) for f, x in zip(forms, column.values, strict=True)])
+            for column in (mean, Column("sd", sd, "sd"))
+        )
         labels = [
             Column(name, values, name, value_texts(list(values)))
             for name, values in self.cells().items()
         ]
-        sds = [Column("sd", self.sd.ravel().tolist(), "sd", form) for _ in range(not self.is_ratio)]
         above = [
             Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text)
             for _ in range(self.is_difference)
         ]
-        return Table(self._said, [*labels, mean, *sds, *ends, *above])
+        shown_ends = [low, replace(high, form=shown)]
+        return Table(self._said, [*labels, mean, *[sds][self.is_ratio :], *shown_ends, *above])
 
     @property
     def _centre(self) -> tuple[str, FloatArray]:

@@ -29,7 +29,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Leading, Markup, joined, style_sheet, tag
-from pgmult.core.tabled import Table, unsigned
+from pgmult.core.tabled import Table, unsigned, wrapped
 
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
 _LONG = 6  # sections of a page that has a table of contents
@@ -128,7 +128,7 @@ class Section:
 
     def text(self, width: int) -> str:
         """The section in lines of at most about `width` characters; tables may be wider."""
-        lines = [textwrap.fill(self.note, width)] if self.note else []
+        lines = wrapped(self.note, width)
         if self.sentences:
             lines.append(_paragraphs(self.sentences, width))
         if self.lines is not None:

@@ -38,6 +38,8 @@ from pgmult.core.tables import as_frame, date_text
 WIDTH = 100
 _GAP = "  "
 _MOST_ROWS = 100  # that are shown of themselves
+_NARROW, _WIDE = 0.02, 3.0  # intervals whose ends have three digits behind the point
+_SDS = 3.3  # standard deviations of an interval, about
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets evaluate
 
 Form = Callable[[Any], str]
@@ -288,6 +290,17 @@ def _is_number(cell: str) -> bool:
 def number(digits: int) -> Form:
     """Prints numbers with so many digits behind the point, and nothing for nan."""
     return lambda x: "" if np.isnan(x) else unsigned(f"{x:.{digits}f}")
+
+
+def digits_of(width: float) -> int:
+    """Digits behind the point that an interval supports: three, but for wide or narrow ones.
+
+    >>> [digits_of(width) for width in (600.0, 30.0, 5.0, 0.1, 0.004)]
+    [0, 1, 1, 3, 4]
+    """
+    if not 0.0 < width < math.inf or _NARROW <= width <= _WIDE:
+        return 3
+    return min(max(1 - math.floor(math.log10(width / _SDS)), 0), 8)
 
 
 def unsigned(text: str) -> str:

@@ -24,18 +24,19 @@ from pgmult.sampling.posterior import Posterior
 
 _ADVICE = {
     "dispersion": (
-        "Counts scatter more than the model says: try {}a rougher covariance.",
-        "Counts scatter less than the model says: try a covariance without White or overdispersion,"
-        " or smoother.",
+        "Counts vary more than the model predicts: try {}a rougher covariance.",
+        "Counts vary less than the model predicts: try a covariance without White or"
+        " overdispersion, or a smoother one.",
     ),
     "empty cells": (
-        "More cells are empty than the model says: categories may be absent for reasons of their"
-        " own; leave those out where they cannot occur.",
-        "Fewer cells are empty than the model says: counts may be rounded or censored from below.",
+        "More cells are empty than the model predicts: categories may be impossible in some rows;"
+        " leave them out there.",
+        "Fewer cells are empty than the model predicts: counts may be rounded, or censored from"
+        " below.",
     ),
     "largest share": (
-        "The first category of a row has more than the model says: try a rougher covariance.",
-        "The first category of a row has less than the model says: try a smoother covariance.",
+        "The largest share of a row is larger than the model predicts: try a rougher covariance.",
+        "The largest share of a row is smaller than the model predicts: try a smoother covariance.",
     ),
 }
 

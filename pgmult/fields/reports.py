@@ -18,6 +18,7 @@ from pgmult.core.figures.tiles import US_TILES, Tiles
 from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Report, Section
+from pgmult.core.tabled import probability_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
@@ -223,7 +224,7 @@ class _Changes:
                 f"{self.first[:, k].mean():.2f}",
                 f"{self.last[:, k].mean():.2f}",
                 grid.interval(self.last[:, k] - self.first[:, k], "+.2f"),
-                f"{(self.last[:, k] > self.first[:, k]).mean():.2f}",
+                probability_text((self.last[:, k] > self.first[:, k]).mean()),
             )
             for k in self._order
         ]
@@ -298,7 +299,9 @@ def _table(
     cells = []
     for r, name, first in zip(rows, names, grid.firsts(rows), strict=False):
         for k in np.argsort(-grid.mean[r], kind="stable")[:3]:
-            cells.append((name, grid.names[k], grid.cell(int(r), int(k)), f"{first[k]:.2f}"))
+            cells.append(
+                (name, grid.names[k], grid.cell(int(r), int(k)), probability_text(first[k]))
+            )
     return Section(
         title,
         f"Probability, posterior mean [{grid.percent}], and that of being the first.",
@@ -420,8 +423,6 @@ def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> lis
     counts = hidden[indices]
     fit = rows.rows(indices).calibration(counts, least=0.0, random_seed=random_seed)
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
-    if fit.verdict.startswith("These hold"):
-        said = fit.verdict.removeprefix("These ")
     return [
         f"Intervals of the {int(counts.sum()):,} counts at {len(indices):,} inputs that were held"
         f" out {said}.",

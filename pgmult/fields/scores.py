@@ -12,7 +12,7 @@ draws.
 >>> pi = rng.dirichlet(np.full(3, 50.0), size=(100, 200))  # draws of the probabilities of 200 rows
 >>> truth = rng.dirichlet(np.full(3, 50.0), size=200)
 >>> print(calibration(pi, rng.multinomial(30, truth), random_seed=0))
-These hold: 95 % intervals hold 94 % of the counts. 600 cells.
+As wide as they should be: 95 % intervals contain 94 % of the counts. 600 cells.
 <BLANKLINE>
 intervals of  hold   ±
 50%           49.4%  2.1%
@@ -75,7 +75,7 @@ class Calibration(Answer):
         off = self.covered - self.levels
         clear = np.abs(off) > np.maximum(3.0 * np.nan_to_num(self.standard_errors), _TOLERANCE)
         level, share = 100 * self.levels[-1], 100 * self.covered[-1]
-        said = f"{level:.0f} % intervals hold {share:.0f} % of the counts"
+        said = f"{level:.0f} % intervals contain {share:.0f} % of the counts"
         if (off[clear] < 0.0).any():
             return (
                 f"Too narrow: {said}. Try overdispersion=0.1, or + White(0.1) on what has an effect"
@@ -87,7 +87,7 @@ class Calibration(Answer):
                 f"Too wide: {said}. Try a smoother covariance, one without White or overdispersion,"
                 " or priors of its variances that allow less; and more draws, if there are few"
             )
-        return f"These hold: {said}"
+        return f"As wide as they should be: {said}"
 
     def figure(self) -> Forest:
         """Return the shares of counts inside, with their standard errors, by nominal level."""

@@ -695,9 +695,9 @@ def test_the_command_line_leaves_out_what_was_not_available(tmp_path, monkeypatc
     out = capsys.readouterr().out
     assert f"{sum(there)} rows, {PEOPLE * EACH} occasions" in out
     printed = [
-        int(line.split(",")[0]) for line in out.split("row,mean")[1].splitlines()[1:] if line
+        int(line.split(",")[0]) for line in out.split("line,mean")[1].splitlines()[1:] if line
     ]
-    assert printed == [i for i, a in enumerate(there) if a]
+    assert printed == [i + 2 for i, a in enumerate(there) if a]
     draws[-1] = "other"
     assert cli.main([*fit, "--wide", "price=price{}", *draws]) == 2
     assert "--available must be such as" in capsys.readouterr().err

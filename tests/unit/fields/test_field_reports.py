@@ -180,9 +180,9 @@ def test_check_passes_what_fits_and_refuses_what_does_not():
     rough, _ = field(scatter=0.05)
     found = check(drawn(rough, spread=0.01), data=rough)
     assert found.p_values[0] < 0.01
-    assert "scatter more than the model says: try overdispersion=, or a rougher" in found.verdict
+    assert "vary more than the model predicts: try overdispersion=, or a rougher" in found.verdict
     wider = drawn(rough, spread=0.01, overdispersion=0.1)
-    assert "scatter more than the model says: try a rougher" in check(wider, data=rough).verdict
+    assert "vary more than the model predicts: try a rougher" in check(wider, data=rough).verdict
 
 
 @pytest.mark.parametrize(

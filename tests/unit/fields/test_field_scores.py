@@ -45,7 +45,11 @@ class TestCalibration:
 
     @pytest.mark.parametrize(
         ("width", "verdict"),
-        [(0.3, "These hold"), (0.05, "Too narrow: 95 % intervals hold"), (1.0, "Too wide")],
+        [
+            (0.3, "As wide as they should be"),
+            (0.05, "Too narrow: 95 % intervals contain"),
+            (1.0, "Too wide"),
+        ],
     )
     def test_says_what_holds(self, width, verdict):
         found = calibration(*self.made(width), random_seed=0)
