@@ -295,12 +295,12 @@ def number(digits: int) -> Form:
 def digits_of(width: float) -> int:
     """Digits behind the point that an interval supports: three, but for wide or narrow ones.
 
-    >>> [digits_of(width) for width in (600.0, 30.0, 5.0, 0.1, 0.004)]
+    >>> [digits_of(width) for width in (600.0, 30.0, 5.0, 0.1, 0.003)]
     [0, 1, 1, 3, 4]
     """
     if not 0.0 < width < math.inf or _NARROW <= width <= _WIDE:
         return 3
-    return min(max(1 - math.floor(math.log10(width / _SDS)), 0), 8)
+    return min(max((width > _WIDE) - math.floor(math.log10(width / _SDS)), 0), 8)
 
 
 def unsigned(text: str) -> str:
