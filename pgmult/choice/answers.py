@@ -382,10 +382,11 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
 
     advice, again = {}, "let people differ in it, or let its effect bend: log(x), bs(x, df=4)"
     for name in data.names.tolist():
-        advice[f"{name} of choices"] = tuple(
-            f"The mean of {name} in what was chosen is {way} than the model predicts: {again}."
-            for way in ("higher", "lower")
-        )
+        than = "than the model predicts"
+        mean = f"The mean of {name} in what was chosen is"
+        advice[f"{name} of choices"] = (
+            f"{mean} higher {than}: {again}.", f"{mean} lower {than}: {again}.",
+        )  # fmt: skip
     for name in data.names.tolist() if data.num_people > 1 else ():
         advice[f"spread over people of {name}"] = (
             f"People differ more in {name} than the model predicts: put it into the grouping.",
