@@ -166,7 +166,7 @@ def few_effects():
 @cache
 def variational_topics():
     return topics.fits.fit_cavi(
-        topics.CorrelatedTopics(2), corpus(), max_iterations=1, start_sweeps=1, random_seed=1
+        topics.CorrelatedTopics(2, start_sweeps=1), corpus(), max_iterations=1, random_seed=1
     )
 
 
@@ -422,17 +422,15 @@ ARGUMENTS = {
     "topics.StructuralTopics": lambda: dict(num_topics=2),
     "topics.DynamicTopics": lambda: dict(num_topics=2),
     "topics.fit_cavi": lambda: dict(
-        model=topics.CorrelatedTopics(2),
+        model=topics.CorrelatedTopics(2, start_sweeps=1),
         corpus=corpus(),
         max_iterations=2,
-        start_sweeps=1,
         random_seed=1,
     ),
     "topics.fit_svi": lambda: dict(
-        model=topics.CorrelatedTopics(2),
+        model=topics.CorrelatedTopics(2, start_sweeps=1),
         corpus=corpus(),
         max_epochs=1,
-        start_sweeps=1,
         random_seed=1,
     ),
     "topics.fold_in": lambda: dict(run=topic_draws(), corpus=corpus(), max_draws=2),

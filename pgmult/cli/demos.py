@@ -105,7 +105,6 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
 
 _PREVALENCE = "~ party + s(year)"
 _PIECES, _WORDS = 3, 400  # one piece of so many is taken, and the most frequent words
-_CONCENTRATION = 0.5  # of frequent words in topics, which mix ten times as fast as with 0.05
 _LITTLE, _EVERY = 0.1, 25  # of a held-out piece that is seen; sweeps between scores
 _COMPARED = 400  # sweeps of the model without columns
 _APART = 20  # sweeps between draws that are kept of words and of documents
@@ -135,7 +134,7 @@ def _topics(options: Options, say: Say) -> Made:
     )
     say(f'Shares of topics depend on "{_PREVALENCE}"')
     say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
-    model = StructuralTopics(options.topics, _CONCENTRATION)
+    model = StructuralTopics(options.topics)
     score = _completion(held_out, options)
 
     def report(run: Posterior, **report_options: object) -> Report:
@@ -204,7 +203,7 @@ def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> Co
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample(
-            CorrelatedTopics(options.topics, _CONCENTRATION), training, keep=(),
+            CorrelatedTopics(options.topics), training, keep=(),
             draws=min(options.draws, _COMPARED), tune=min(options.tune, _COMPARED), chains=1,
             cores=options.cores, random_seed=options.seed, progressbar=not options.quiet,
             callback=score,
