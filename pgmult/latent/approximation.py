@@ -227,6 +227,7 @@ def approximate(
     if _spread(base, family, rows, [x] * _SPREAD_DRAWS) > FAR:
         J, h = sites.wide(family, family.at(x, absorbed), J, h)
         absorbed = family.absorb(J, h)
+        guess = _mode(family, absorbed, x) if len(x) else guess
     if len(x):
         guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)
     base = kind(J, h, absorbed, guess, 0.0)

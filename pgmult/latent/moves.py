@@ -28,16 +28,15 @@ them, accepted together.
 *Reflect*: a leap from the old point. On an ellipse of that distribution through the point
 it goes to an angle that is always the same, of cosine -1/3 (Neal 1999). Where nearly all is
 accepted, draws come out negatively correlated: means are worth twice as many independent draws,
-variances four fifths.
+variances four fifths. Where leaps of all weights are too far, hyperparameters alone are reflected,
+and carry the weights along as the same standard normal numbers.
 
-*Carry*: hyperparameters moved by their density given the potential, the weights along with them as
-the same standard normal numbers, accepted by what that does to C. For Gaussians without terms, and
-where leaps are too far.
+*Carry*: the same with hyperparameters moved by a slice of their density given the potential. For
+Gaussians whose distribution of leaps may be rough.
 """
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -49,7 +48,6 @@ from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
 from pgmult.sampling.moves import elliptical_slice
 
-_MANY = 1 << 14  # predictors whose likelihood is dear
 _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
 
@@ -145,14 +143,19 @@ def leap(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -
     return point
 
 
-def reflect(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
-    """A point mostly on the other side of what a leap draws from, or the old one."""
+def reflect(
+    rng: np.random.Generator, point: Point, target: Target[Additive], is_carried: bool = False
+) -> Point:
+    """A point mostly on the other side of what a leap draws from, or the old one.
+
+    Weights that are carried stay the same standard normal numbers.
+    """
     x = target.base.guess.reflected(rng, point.x)
     if not np.isfinite(target.family.log_prior(x)):
         return point
+    cos, sin = (1.0, 0.0) if is_carried else REFLECTED
 
     def across(gaussian: Gaussian) -> FloatArray:
-        cos, sin = REFLECTED
         noise = point.gaussian.white(rng, point.w)
         return gaussian.colour(cos * noise + sin * rng.standard_normal(noise.shape))
 
@@ -198,8 +201,7 @@ def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) 
 
 def interweave(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
-    base = target if point.psi.size > _MANY else None
-    x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total, base)
+    x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total)
     return Point.of(x, w, target)
 
 
@@ -210,17 +212,9 @@ def interwoven(
     w: FloatArray,
     psi: FloatArray,
     total: Callable[[FloatArray], float],
-    target: Target[Additive] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors.
-
-    With a target, standard deviations are stretched by its potential, and what it lacks decides
-    once whether the step is taken (delayed acceptance: Christen and Fox 2005).
-    """
+    """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
     x, w = x.copy(), w.copy()
-    if target is not None:
-        correction = partial(target.base.correction, target.rows)
-        lacking = correction(psi)
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
     for term, at, weights in parts:
         for i in range(term.num_hyperparameters):
@@ -230,15 +224,8 @@ def interwoven(
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             column[scaled] = w[scaled]
             moved = family.times(column)
-            along = partial(_along, total) if target is None else partial(_parabola, target.base)
-            new, ratio = _stretched(rng, term, x[at], i, along(psi, moved))
-            stretched = psi + (ratio - 1.0) * moved
-            if target is not None:
-                lacking, was = correction(stretched), lacking
-                if was - lacking >= rng.exponential():
-                    lacking = was
-                    continue
-            x[at], w[scaled], psi = new, ratio * w[scaled], stretched
+            x[at], ratio = _stretched(rng, term, x[at], i, _along(total, psi, moved))
+            w[scaled], psi = ratio * w[scaled], psi + (ratio - 1.0) * moved
     return x, w
 
 
@@ -283,12 +270,6 @@ def _along(
 ) -> Callable[[float], float]:
     """Log likelihood where a term's predictors are so many times as large."""
     return lambda ratio: total(psi + (ratio - 1.0) * moved)
-
-
-def _parabola(base: Approximation, psi: FloatArray, moved: FloatArray) -> Callable[[float], float]:
-    """The log potential where they are."""
-    slope, ahead = (float(np.sum(moved * base.slope(at))) for at in (psi, psi + moved))
-    return lambda ratio: (ratio - 1.0) * (slope - 0.5 * (slope - ahead) * (ratio - 1.0))
 
 
 def _stretched(

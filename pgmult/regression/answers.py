@@ -36,6 +36,7 @@ from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.tables import ExactTable, rows_in_words
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas.coding import numbers_by_row
 from pgmult.formulas.columns import (
     NUMBER,
     cells_of_rows,
@@ -170,7 +171,8 @@ def poststratify(
     by : str or sequence of str, optional
         Columns of the census: shares are those in each combination of their labels.
     weight : str, optional
-        Column of the census with the number of people in each cell.
+        Column of the census with the number of people in each cell, or an expression such as
+        ``"round(share * n)"``.
     margins : mapping from a column to a mapping from its labels to people, optional
         Where only margins of the population are known: the observations are weighted so that they
         have these (`pgmult.regression.raking.rake`), and stand for the population.
@@ -566,6 +568,9 @@ def predicted_rows(
         with _in_words(new, name):
             given = as_columns(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
+            if isinstance(weight, str) and weight not in given and "(" in weight:
+                with under_name("weight", of="formula"), under_name("weight", of="covariates"):
+                    given = {**given, weight: numbers_by_row(weight, given, size)}
     wanted = dict.fromkeys(table_of(data.design))
     groups = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
     for column in groups:

@@ -37,6 +37,7 @@ from pgmult.regression.data import AdditiveRows
 
 _ROUNDED = 1.005  # sum of shares each of which was rounded
 _MORE = 1.001  # sum of fractional weights by their number, from which on a warning says so
+_WHOLE = 1e-3  # from a whole number, that R's glm takes for rounding
 _LARGEST = 1e12
 _LARGEST_OFFSET = 30.0  # of a log: a factor of 1e13
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
@@ -116,6 +117,9 @@ def rows_of(
     if weights is not None:
         times = _times_of(table_column(columns, weights, "weights"))
     is_events = family in ("poisson", "negative_binomial")
+    if weights is not None and not is_said and _are_shares(parsed.outcome, columns, times):
+        parsed = parse(f"p({parsed.outcome}, {weights}) ~ {parsed.text.partition('~')[2].strip()}")
+        weights, times = None, np.ones(num_rows, dtype=np.int64)
     if weights is not None and (shares := _shares(parsed, columns, num_rows)) is not None:
         columns = {**columns, **{n: Cells(np.rint(x * times)) for n, x in shares.items()}}
         times = np.ones(num_rows, dtype=np.int64)
@@ -297,6 +301,21 @@ def _shares(
     return {name: x / whole for name, x in shares.items()}
 
 
+def _are_shares(outcome: Node | None, columns: Mapping[str, Cells], trials: Any) -> bool:
+    """Whether a column holds shares of numbers of trials, as ``glm(share ~ x, weights = n)``."""
+    if not isinstance(outcome, Name):
+        return False
+    return _are_shares_of(table_column(columns, outcome.name, "the left-hand side"), trials)
+
+
+def _are_shares_of(y: NDArray[Any], trials: NDArray[Any]) -> bool:
+    """Whether fractions from 0 to 1 are whole numbers of the trials."""
+    if y.dtype.kind != "f" or trials.dtype.kind not in "iuf" or (y == np.rint(y)).all():
+        return False
+    part = y * trials
+    return bool(((y >= 0.0) & (y <= 1.0) & (np.abs(part - np.rint(part)) < _WHOLE)).all())
+
+
 def _counts(
     parsed: Formula, columns: Mapping[str, Cells], num_rows: int
 ) -> tuple[list[str], IntArray]:
@@ -305,6 +324,7 @@ def _counts(
         raise ValueError(f"formula must be 'y ~ columns', got {parsed.text!r}")
     y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
     if trials is not None:
+        y = np.rint(y * trials) if _are_shares_of(y, trials) else y
         counts = [as_counts(y, "successes"), as_counts(trials - y, "trials less successes")]
         return ["success", "failure"], np.column_stack(counts)
     if isinstance(y, dict):

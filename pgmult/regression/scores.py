@@ -641,9 +641,10 @@ def _inequality(x: FloatArray, counts: IntArray, expected: FloatArray) -> float:
     var = mean * (1.0 - share)
     z = x[:, None] - (x @ var) / var.sum(axis=0)
     information = np.sum(z**2 * var, axis=0)
-    lower = np.maximum.outer(np.arange(share.shape[1]), np.arange(share.shape[1]))
-    between = totals[:, None, None] * (share[:, lower] - share[:, :, None] * share[:, None])
-    cov = np.einsum("nk,nl,nkl->kl", z, z, between) / np.outer(information, information)
+    weighted = totals[:, None] * z
+    both = weighted.T @ (z * share)  # of k and a later cut l, above which are those above k, too
+    cov = np.triu(both) + np.triu(both, 1).T - (weighted * share).T @ (z * share)
+    cov = cov / np.outer(information, information)
     steps, inverse = np.sum(z * (above - mean), axis=0) / information, np.linalg.pinv(cov)
     weights = inverse.sum(axis=0)
     steps = steps - weights @ steps / weights.sum()

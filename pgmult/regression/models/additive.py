@@ -121,6 +121,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         "probs": ("row", "category"),
     }
     default_keep: ClassVar[tuple[str, ...]] = ("weights", "hyperparameters", "sds")
+    monitored: ClassVar[tuple[str, ...]] = ("weights", "sds")
     family: ClassVar[Family] = REGRESSION
 
     @property

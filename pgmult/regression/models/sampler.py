@@ -15,7 +15,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import FAR
-from pgmult.latent.moves import Point, Target, carry, interweave, reflect, swing
+from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.blocks import Block, Structure, solved
@@ -23,11 +23,11 @@ from pgmult.regression.models.dense import Around, dense_blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite
 
-_NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
-_MIDDLE = 0.5  # spread up to which they do with short paths in every sweep
-_WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
-_CARRIED = 0.9  # of the sweeps where it is far; the others interweave
-_LONGER, _TURNED = 3, 0.8 * math.pi  # times as many kicks on paths where it is far, by that angle
+_MIDDLE = 0.5  # spread up to which leaps are mostly taken
+_LEAPT = 0.4  # of the sweeps up to there
+_CARRIED = 0.9  # of the sweeps with a path; the others interweave
+_TURNED = 0.65 * math.pi  # mean angle of paths, so that means are worth more than draws are
+_LONGER = 3  # times as many kicks on paths where the approximation is far
 _SAME = 0.05  # spread up to which one kick is enough
 
 
@@ -157,18 +157,17 @@ class RegressionSampler:
 
 
 def moved(rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
-    """Leaps where the approximation is near, paths and slices the more the farther it is."""
+    """A leap where the approximation is near; or a path, after hyperparameters have moved."""
     spread = target.base.spread
-    near = spread < _MIDDLE
-    if spread > FAR:  # where the posterior is wider than the Gaussian, paths beyond half a turn
-        point = (carry if rng.random() < _CARRIED else interweave)(rng, point, target)
-        return swing(rng, point, target, _LONGER * kicks, _TURNED)
-    if not near or rng.random() < _WOVEN_NEAR:
+    if spread < _MIDDLE and rng.random() < _LEAPT:
+        return reflect(rng, point, target)
+    if rng.random() < _CARRIED:
+        point = reflect(rng, point, target, is_carried=True)
+    else:
         point = interweave(rng, point, target)
-    point = reflect(rng, point, target)
-    if spread >= _NEAR or rng.random() < _SWUNG_NEAR:
-        point = swing(rng, point, target, 1 + (spread > _SAME) if near else kicks)
-    return point
+    if spread < _MIDDLE:
+        kicks = 1 + (spread > _SAME)
+    return swing(rng, point, target, kicks if spread <= FAR else _LONGER * kicks, _TURNED)
 
 
 def sized(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gaussian_targets import rough
 
-from pgmult.latent import moves
+from pgmult.latent import approximation, moves
 from pgmult.latent.categories import BetaBinomialSite, DirichletRows
 from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
@@ -81,7 +81,7 @@ def around(monkeypatch):
     That is found at once, and mistakes show. Moves are those of approximations this far off.
     """
 
-    def case_of(case, spread=np.nan):
+    def case_of(case, spread=0.2):
         monkeypatch.setattr(
             blocks, "approximate", lambda *of: replace(rough(*of), spread=float(spread))
         )
@@ -133,13 +133,44 @@ def test_sweeps_where_leaps_are_too_far_leave_it_too(around, monkeypatch):
     check_geweke(*around("slopes and a walk", spread=5.0), replicates=200, sweeps=3)
 
 
+@pytest.fixture
+def widened(monkeypatch):
+    """A softmax and its data, each of whose approximations is widened, with moves of far ones."""
+    monkeypatch.setattr(approximation, "FAR", -1.0)
+    monkeypatch.setattr(module, "FAR", -1.0)
+    monkeypatch.setattr(module, "_MIDDLE", -1.0)
+    priors = {"(1 | g)": HalfT(30, 2.0), "Intercept": Normal(0, 2)}  # categories are often absent
+    return AdditiveRegression(priors=priors, kicks=1), rows_of(*FEW_ROWS, **PLAINLY)
+
+
+FEW_ROWS = "c(a, x1, c) ~ (1 | g)", {name: values[:8] for name, values in TABLE.items()}
+
+
+def test_sweeps_around_a_widened_gaussian_leave_the_joint_law_as_it_is(widened):
+    check_geweke(*widened, replicates=100, sweeps=3)
+
+
+def test_a_density_that_is_not_widened_is_refused(widened, monkeypatch):
+    """Weights move around the wide Gaussian, and are weighed by the narrow one."""
+
+    def half_widened(family, rows, sites, *more):
+        wide = approximation.approximate(family, rows, sites, *more)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(sites), "wide", lambda self, family, gaussian, J, h: (J, h))
+            narrow = approximation.approximate(family, rows, sites, *more)
+        return replace(narrow, absorbed=wide.absorbed, guess=wide.guess)
+
+    monkeypatch.setattr(blocks, "approximate", half_widened)
+    rejects(check_geweke, *widened, replicates=200, sweeps=3)
+
+
 def stretched_twice(*arguments):
     """Weights grow by the square of what their standard deviation does."""
     new, ratio = STRETCHED(*arguments)
     return new, ratio**2
 
 
-def leaping(rng, point, target):
+def leaping(rng, point, target, is_carried=False):
     """Weights from the approximation, whatever the likelihood says."""
     return Point.of(point.x, point.gaussian.sample(rng), target)
 
@@ -160,7 +191,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_broken_moves_are_refused(mutant, around, monkeypatch):
     where, name, broken, case = MUTANTS[mutant]
-    model, data = around(case, spread=5.0 if name == "swing" else np.nan)
+    model, data = around(case, spread=5.0 if name == "swing" else 0.2)
     monkeypatch.setattr(where, name, broken)
     rejects(check_geweke, model, data, replicates=600, sweeps=3)
 

@@ -4,7 +4,7 @@ Joint tests have little power where corrections are small; here they are large o
 """
 
 import inspect
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -91,20 +91,13 @@ def both(first):
     return sweep
 
 
-def by_potential(rng, point, target):
-    """Stretches by the potential, as where rows are many."""
-    x, psi, total = point.x, point.psi, target.rows.total
-    x, w = moves.interwoven(rng, target.family, x, point.w, psi, total, target)
-    return moves.Point.of(x, w, target)
-
-
 SWEEPS = {  # whether x is fixed, and draws: where they are dear, mutants show by far fewer
     "swing": (moves.swing, True, 12_000),
     "leap": (moves.leap, False, 12_000),
     "reflect": (moves.reflect, False, 12_000),
+    "reflect and carry": (both(partial(moves.reflect, is_carried=True)), False, 6_000),
     "carry": (both(moves.carry), False, 6_000),
     "interweave": (both(moves.interweave), False, 6_000),
-    "interweave by the potential": (both(by_potential), False, 6_000),
 }
 
 
@@ -122,9 +115,9 @@ MUTANTS = {
     "a swing whose first kick is whole": ("swing", "(0, kicks)", "(kicks,)"),
     "leaps whose law has no density": ("_weighed", "density - float(", "density - 0.0 * float("),
     "leaps without evidence": ("_weighed", "at.gaussian.log_evidence", "0.0"),
-    "a reflection of shorter arms": ("reflect", "cos, sin = REFLECTED", "cos, sin = -0.2, 0.8"),
+    "a reflection of shorter arms": ("reflect", "else REFLECTED", "else (-0.2, 0.8)"),
+    "weights that are carried too far": ("reflect", "(1.0, 0.0) if", "(1.0, 1.0) if"),
     "a carry that refuses all that is worse": ("carry", "gain > -rng.exponential()", "gain > 0.0"),
-    "stretches by the potential alone": ("interwoven", ">= rng.exponential()", "> math.inf"),
     "effects that are not counted": ("_given_weights", "count * math.log(inverse)", "0.0 * count"),
     "slices without a prior": ("_sliced", "prior + gain(new)", "gain(new)"),
 }
@@ -144,14 +137,13 @@ def test_broken_moves_are_refused(mutant, monkeypatch):
     broken = place[name]
     monkeypatch.setattr(moves, name, broken)
     inner = {"_weighed": "reflect", "_given_weights": "interweave", "_sliced": "interweave"}
-    if name == "interwoven":
-        inner[name] = "interweave"
-        monkeypatch.setattr(moves, "_MANY", 0)
     kind = inner.get(name, name)
     sweep, fixed = (broken, True) if kind == "swing" else (broken, False)
     if name in inner:
         sweep = getattr(moves, kind)
-    if kind in ("carry", "interweave"):
+    if "carried" in mutant:
+        sweep = partial(sweep, is_carried=True)
+    if kind in ("carry", "interweave") or "carried" in mutant:
         sweep = both(sweep)
     base = "too wide" if "density" in mutant else "too narrow"
     rejects(check, sweep, base, "binomial", fixed, 12_000 if mutant in SUBTLE else 4_000)

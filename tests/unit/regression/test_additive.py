@@ -64,6 +64,19 @@ def test_a_row_split_in_two_counts_and_weights_are_the_same_data(data):
     assert weighted.counts.sum() == data.counts.sum()
 
 
+def test_shares_of_numbers_of_trials_are_counts():
+    """As ``glm(share ~ x, weights = n)`` takes them; shares of no whole number stay labels."""
+    n, k = np.array([3, 40, 7, 11]), np.array([1, 13, 7, 0])
+    table = {"y": k, "n": n, "share": np.round(k / n, 6), "x": [0.1, 0.7, 0.2, 0.5]}
+    counts = rows_of("p(y, n) ~ x", table)
+    for formula, weights in (("share ~ x", "n"), ("p(share, n) ~ x", None)):
+        data = rows_of(formula, table, weights=weights)
+        np.testing.assert_array_equal(data.counts, counts.counts)
+        assert (data.family, str(data.design.formula)) == (counts.family, "p(share, n) ~ x")
+    more = table | {"share": 0.99 * table["share"]}
+    assert rows_of("share ~ x", more, weights="n").num_categories == 4
+
+
 def test_permuted_rows_have_the_same_posterior(data):
     order = np.random.default_rng(1).permutation(len(TABLE["vote"]))
     other = rows_of(FORMULA, {k: [v[i] for i in order] for k, v in TABLE.items()})

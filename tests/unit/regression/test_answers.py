@@ -96,6 +96,16 @@ def test_a_wide_step_that_is_asked_for_goes_beyond_the_data(run):
     np.testing.assert_allclose(answer.draws[:, 0], expected, atol=1e-12)
 
 
+def test_people_of_cells_may_be_an_expression(run):
+    census = {name: values[:40] for name, values in TABLE.items()} | {"n": np.arange(1, 41)}
+    people = census | {"people": np.round(census["n"] * 0.4)}
+    expected = run.poststratify(people, weight="people").draws
+    found = run.poststratify(census, weight="round(n * 0.4)").draws
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="weight must have a column 'm'"):
+        run.poststratify(census, weight="round(m * 0.4)")
+
+
 def test_several_columns_divide_a_population(run):
     census = {name: values[:40] for name, values in TABLE.items()} | {"n": np.arange(1, 41)}
     by = run.poststratify(census, by=["sex", "b"], weight="n")
