@@ -644,8 +644,10 @@ class Guesses:
         """The command that fits topics, and a second one where columns may act on them."""
         commands = [self._fit("topics", [], what)]
         if terms:
-            prevalence: Option = ("--prevalence", [f"~ {' + '.join(terms)}"])
-            commands.append(self._fit("topics", terms.values(), [*what, prevalence]))
+            more: list[Option] = [("--prevalence", [f"~ {' + '.join(terms)}"])]
+            if self.count is not None and self.count.is_survey_weight:
+                more += naming(weight=self.count)
+            commands.append(self._fit("topics", terms.values(), [*what, *more]))
             why += "; the second command estimates how they depend on other columns"
         return Guess("Topics", f"{why}.", commands)
 

@@ -152,7 +152,11 @@ def _job(options: argparse.Namespace) -> Job:
         few = size <= max(4 * corpus.num_words * model.num_topics, _MOST_BYTES // _QUOTED)
         keep_theta = (few or bool(has_covariates)) and options.cluster is None
         if not keep_theta and not options.json:
-            print(_unkept(corpus, model.num_topics, options))
+            how = "" if options.cluster else " (--keep-theta does that)"
+            print(
+                f"Shares of topics in {corpus.num_documents:,} documents are not stored{how};"
+                " pgmult.topics.fold_in draws those of chosen documents afterwards"
+            )
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
     keep = (*model.default_keep, *(["theta"] if keep_theta else []))
@@ -193,18 +197,6 @@ def _read_keywords(path: str) -> dict[str, list[str]]:
     return keywords
 
 
-def _unkept(corpus: Any, num_topics: int, options: argparse.Namespace) -> str:
-    """What is not stored, and how to have it."""
-    draws = options.draws * options.chains
-    size = 8e-6 * draws * corpus.num_documents * num_topics
-    large = f"{size / 1000:.3g} GB" if size >= 1000 else f"{size:.0f} MB"
-    option = "" if options.cluster else f" (--keep-theta would take {large})"
-    return (
-        f"Shares of topics in {corpus.num_documents:,} documents are not stored{option};"
-        " pgmult.topics.fold_in draws those of chosen documents afterwards"
-    )
-
-
 def _most_draws(corpus: Any, num_topics: int) -> int:
     """Return the draws a chain at which a run ends that has not settled: more of small corpora."""
     documents = corpus.num_documents
@@ -223,25 +215,19 @@ def _read_documents(
     from pgmult.datasets.readers import read_corpus, recognise
 
     source = recognise(options.corpus)
-    choices = _choices(options)
     formulas = [getattr(options, name, None) for name in _COVARIATES]
     said = []
     if source.kind == "table":
         table = read_table(options.corpus, options)
         table, left_out = complete_for([*formulas, *needed], table, options)
         said += [left_out] if left_out else []
-        corpus = table.corpus(
-            options.column, names=options.names, count=options.count, wide=options.wide, **choices
-        )
+        columns = {name: getattr(options, name) for name in _COLUMNS[1:]}
+        corpus = table.corpus(options.column, **columns, **_choices(options))
     else:
-        for name in ("names", "count", "wide"):
+        for name in _COLUMNS[1:]:
             if getattr(options, name) is not None:
                 raise ValueError(f"--{name} is for tables, and {options.corpus} is a {source.kind}")
-        corpus = read_corpus(
-            options.corpus, vocabulary=options.vocabulary, column=options.column,
-            documents=options.documents or "lines", delimiter=options.delimiter,
-            encoding=options.encoding, **choices,
-        )  # fmt: skip
+        corpus = read_corpus(options.corpus, **_of_files(options))
     if any(formulas):
         if source.kind != "table":
             raise ValueError(
@@ -261,12 +247,17 @@ def _read_documents(
 def _choices(options: argparse.Namespace) -> dict[str, Any]:
     """How words are chosen."""
     names = (
-        "min_count", "min_documents", "max_document_share", "max_words", "ngrams", "keep_addresses"
+        "min_count", "min_documents", "max_document_share", "max_words", *_TEXTS
     )  # fmt: skip
     choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    if options.stop_words is not None:
-        choices["stop_words"] = () if options.stop_words == "none" else options.stop_words
-    return choices
+    return choices | ({"stop_words": ()} if options.stop_words == "none" else {})
+
+
+def _of_files(options: argparse.Namespace) -> dict[str, Any]:
+    """How files that are no tables are read, and how words are chosen."""
+    names = ("vocabulary", "column", "delimiter", "encoding")
+    how = {name: getattr(options, name) for name in names}
+    return how | {"documents": options.documents or "lines"} | _choices(options)
 
 
 def _print_corpus(corpus: Any, said: list[str]) -> None:
@@ -461,10 +452,8 @@ def _pack(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} is for fit: a table of counts is small enough")
     corpus = pack_files(
-        options.corpus, options.out, vocabulary=options.vocabulary, column=options.column,
-        names=options.names, documents=options.documents or "lines",
-        delimiter=options.delimiter, encoding=options.encoding,
-        progressbar=not options.quiet, **_choices(options),
+        options.corpus, options.out, names=options.names, progressbar=not options.quiet,
+        **_of_files(options),
     )  # fmt: skip
     print(f"{options.out}: {corpus}")
     losses = losses_of(options.out)

@@ -604,6 +604,8 @@ def _largest_change(
     *groups, along, _ = curves.axes
     labels = curves.columns_of(along)[along]
     x, texts = places_of(labels), value_texts(list(labels))
+    days = [text.partition("T")[0] for text in texts]
+    texts = days if np.asarray(labels).dtype.kind == "M" and len(set(days)) == len(days) else texts
     names = curves.columns_of(groups[0])[groups[0]] if groups else [""]
     largest, said = 0.0, list[str]()
     for label, (_, values) in zip(names, observed, strict=True):

@@ -255,10 +255,12 @@ class Lines(Figure):
         return (low - 0.03 * spread, high + 0.03 * spread) if spread > 0.0 else (low - 1, low + 1)
 
     def _tick_texts(self, low: float, high: float) -> Sequence[tuple[float, str]]:
-        if self.ticks is not None:  # as many as have room
-            widest = _LETTER * max((len(text) + 1 for _, text in self.ticks), default=0)
-            room = (self.size[0] - _LEFT - _RIGHT) / max(1, len(self.ticks))
-            return self.ticks[:: max(1, math.ceil(widest / room))]
+        if self.ticks:  # as many as have room
+            places, texts = zip(*self.ticks, strict=True)
+            apart = min(np.diff(places), default=high - low) / (high - low)
+            room = max(1.0, (self.size[0] - _LEFT - _RIGHT) * float(apart))
+            widest = _LETTER * (max(map(len, texts)) + 1)
+            return self.ticks[:: math.ceil(widest / room)]
         tick_text = self.tick_text or _number
         most = max(3, round((7 if self.tick_text is None else 4) * self.size[0] / _SIZE[0]))
         return [

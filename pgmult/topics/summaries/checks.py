@@ -55,8 +55,7 @@ from pgmult.topics.summaries.documents import in_bins
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain
 
-_BLOCK = 2**23  # numbers in memory at a time
-_PASSES = 32  # over fewer of them, which stay in a processor's memory
+_BLOCK = 2**18  # numbers at a time, which stay in a processor's memory
 _EXPECTING = 10  # draws of psi that expected shares of documents are averages of
 _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
 _DISPERSION = "dispersion"
@@ -248,42 +247,26 @@ class _Tokens(NamedTuple):
     counts: IntArray
 
 
-def _blocks(num_documents: int, width: int, first: int = 0) -> list[slice]:
-    """Documents from the first on, so many at a time that width numbers of each fit."""
-    size, end = max(1, _BLOCK // width), first + num_documents
-    return [slice(d, min(d + size, end)) for d in range(first, end, size)]
-
-
 def _dispersion(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> tuple[float, float]:
     """Dispersion of the data, and of documents simulated with the same theta and phi."""
-    totals, rows = corpus.totals, corpus.entry_documents
-    data = replicate = cells = 0.0
-    num_words = phi.shape[2]
-    for block in _blocks(corpus.num_documents, num_words):
-        allocated = rng.multinomial(totals[block], _normal(theta[block]))
+    sums, cells, matrix, lengths = np.zeros(2), 0, corpus.to_csr(), corpus.totals
+    size = max(1, _BLOCK // phi.shape[2])
+    for start in range(0, corpus.num_documents, size):
+        rows = slice(start, min(start + size, corpus.num_documents))
+        totals, of_rows = lengths[rows], codes[rows]
+        q = Versions(of_rows, len(phi)).word_probs(theta[rows], phi)
+        means, weights = _expected_cells(totals, q)
+        cells += np.count_nonzero(weights)
+        allocated = rng.multinomial(totals, theta[rows] / theta[rows].sum(axis=1, keepdims=True))
         places, topics = np.nonzero(allocated)
-        again = _with_words(rng, places, topics, allocated[places, topics], phi, codes[block])
-        made = block.start + again.documents
-        for rows_of_part in _blocks(block.stop - block.start, num_words * _PASSES, block.start):
-            q = Versions(codes[rows_of_part], len(phi)).word_probs(theta[rows_of_part], phi)
-            means, weights = _expected_cells(totals[rows_of_part], q)
-            empty = float(np.vdot(means, weights * means))
-            cells += np.count_nonzero(weights)
-            entries = slice(corpus.indptr[rows_of_part.start], corpus.indptr[rows_of_part.stop])
-            data += empty + _excess(
-                means,
-                weights,
-                rows[entries] - rows_of_part.start,
-                corpus.words[entries],
-                corpus.counts[entries],
-            )
-            its = slice(*np.searchsorted(made, [rows_of_part.start, rows_of_part.stop]))
-            replicate += empty + _excess(
-                means, weights, made[its] - rows_of_part.start, again.words[its], again.counts[its]
-            )
-    return data / max(cells, 1.0), replicate / max(cells, 1.0)
+        again = _with_words(rng, places, topics, allocated[places, topics], phi, of_rows)
+        made = np.zeros_like(means)
+        np.add.at(made, (again.documents, again.words), again.counts)
+        sums += [np.vdot(weights, (x - means) ** 2) for x in (matrix[rows].toarray(), made)]
+    observed, simulated = (sums / max(cells, 1)).tolist()
+    return observed, simulated
 
 
 def _expected_cells(totals: IntArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -295,28 +278,13 @@ def _expected_cells(totals: IntArray, shares: FloatArray) -> tuple[FloatArray, F
     return means, weights
 
 
-def _excess(means: FloatArray, weights: FloatArray, rows: Any, words: Any, counts: Any) -> float:
-    """Squared, weighted distance of counts from their means, less that of zeros.
-
-    Other cells than those of the counts, of which a cell may have several, are the same for both.
-    """
-    cells, place = np.unique(np.asarray(rows) * means.shape[1] + words, return_inverse=True)
-    counted = np.bincount(place, np.asarray(counts, dtype=np.float64), len(cells))
-    mean, weight = means.reshape(-1)[cells], weights.reshape(-1)[cells]
-    return float(np.vdot(weight, counted * (counted - 2.0 * mean)))
-
-
-def _normal(theta: FloatArray) -> FloatArray:
-    return np.asarray(theta / theta.sum(axis=1, keepdims=True))
-
-
 def _allocated(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> _Tokens:
     """A draw of z, token by token."""
     rows = np.repeat(corpus.entry_documents, corpus.counts)
     words = np.repeat(corpus.words.astype(np.int64), corpus.counts)
-    size = max(1, _BLOCK // (len(theta[0]) * _PASSES))
+    size = max(1, _BLOCK // len(theta[0]))
     topics = []
     for start in range(0, len(rows), size):
         documents, its = rows[start : start + size], words[start : start + size]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.answers import Answer
@@ -135,32 +134,25 @@ def document_topics(
     labels = np.asarray(run.coords.get("document", range(num_documents)))
     names = [str(label) for label in (labels if labels.dtype.kind == "U" else labels + 1)]
     rows = _rows(names, range(1, num_documents + 1) if documents is None else documents)
-    pieces, held = [], []
+    moments, held = [], []
     every = max(1, math.ceil(max_draws * len(rows) * num_topics / _HELD))
     size = max(1, _BLOCK // (max_draws * num_topics))
     for start in range(0, len(rows), size):
         block = rows[start : start + size]
-        theta = np.stack(list(each_theta(run, block, chains, max_draws)), axis=-1)
-        pieces.append(moments_of(theta, probability))
-        held.append(np.moveaxis(theta[..., ::every], -1, 0))
-    mean, sd, lower, upper = np.concatenate(pieces, axis=1)
+        theta = np.stack(list(each_theta(run, block, chains, max_draws)))
+        moments.append(moments_of(theta, probability))
+        held.append(theta[::every])
     return DocumentTopics(
-        [names[d] for d in rows],
-        mean,
-        sd,
-        lower,
-        upper,
-        probability,
-        scope_of(chains),
+        [names[d] for d in rows], *np.concatenate(moments, axis=1), probability, scope_of(chains),
         np.concatenate(held, axis=1),
-    )
+    )  # fmt: skip
 
 
 def moments_of(theta: FloatArray, probability: float) -> FloatArray:
-    """Mean, sd and the ends of an interval, of draws of theta along the last axis."""
+    """Mean, sd and the ends of an interval, of draws of theta along the first axis."""
     tail = 0.5 * (1.0 - probability)
-    ends = quantile(theta, [tail, 1.0 - tail], axis=-1)
-    return np.stack([np.nanmean(theta, axis=-1), np.nanstd(theta, axis=-1), *ends])
+    ends = quantile(theta, [tail, 1.0 - tail], axis=0)
+    return np.stack([np.nanmean(theta, axis=0), np.nanstd(theta, axis=0), *ends])
 
 
 def source_of(run: Posterior) -> str:
@@ -179,11 +171,9 @@ def each_theta(
 ) -> Iterator[FloatArray]:
     """Proportions in some documents, or all, draw by draw; nan of topics a chain did not find."""
     name = source_of(run)
-    link = None if name == "theta" else run.link
     for one, draw in each_aligned(run, name, chains, max_draws):
-        chosen: NDArray[np.float64] = draw if rows is None else draw[rows]
-        theta = chosen if link is None else link.probs(chosen)
-        yield one.place(theta)
+        chosen = draw if rows is None else draw[rows]
+        yield one.place(chosen if name == "theta" else run.link.probs(chosen))
 
 
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:
@@ -328,18 +318,18 @@ class Quotes(Answer):
     note: str
     draws: FloatArray
 
+    @property
+    def _caption(self) -> str:
+        return f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
+
     def figure(self) -> Any:
         """Draw the shares of topics in their documents."""
-        rows = [
-            f"{name}: {quote.document}"
-            for name, of_topic in zip(self.names, self.quotes, strict=True)
-            for quote in of_topic
-        ]
-        title = f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
-        labels = {"document": rows}
+        pairs = zip(self.names, self.quotes, strict=True)
+        rows = [f"{name}: {quote.document}" for name, of_topic in pairs for quote in of_topic]
         return Estimand(
-            self.draws, ("document",), labels, caption=title, probability=self.probability
-        ).figure()
+            self.draws, ("document",), {"document": rows}, caption=self._caption,
+            probability=self.probability,
+        ).figure()  # fmt: skip
 
     def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"
@@ -350,11 +340,7 @@ class Quotes(Answer):
             for quote in quotes:
                 shares = "{:.2f} [{:.2f}, {:.2f}]".format(*quote[1:4])
                 lines.append(f"  {shares}  {quote.document}")
-                if quote.text is not None:
-                    indent = " " * 6
-                    lines += textwrap.wrap(
-                        quote.text, 96, initial_indent=indent, subsequent_indent=indent
-                    )
+                lines += [f"      {line}" for line in textwrap.wrap(quote.text or "", 90)]
         return "\n".join(lines)
 
     def table(self) -> Table:
@@ -371,8 +357,7 @@ class Quotes(Answer):
         )  # fmt: skip
         if not self.note:
             columns.append(Column("text", [quote.text for quote in listed], "text"))
-        title = f"Shares of topics in documents, with {100 * self.probability:g} % intervals."
-        return Table(" ".join(filter(None, [title, self.note])), columns)
+        return Table(" ".join(filter(None, [self._caption, self.note])), columns)
 
 
 def quotes(
@@ -410,7 +395,7 @@ def quotes(
     shares = document_topics(
         run, chosen + 1, chain=chain, max_draws=max_draws, probability=probability
     )
-    count = len(best)
+    count, place = len(best), place.reshape(best.shape)
     asked = [topic] if isinstance(topic, int | np.integer) else topic
     topics = topic_places(range(1, count + 1) if asked is None else asked, count, "topic")
     corpus = corpus_of(run)
@@ -418,26 +403,14 @@ def quotes(
     texts = None if table is None or table.text is None else table.texts
     is_named = corpus is None or corpus.names is not None
     called = shares.documents if is_named else _called(table, chosen)
-    quoted = [
-        [
-            Quote(
-                called[i],
-                float(shares.mean[i, k]),
-                float(shares.lower[i, k]),
-                float(shares.upper[i, k]),
-                None if texts is None else _cut(texts[chosen[i]], most),
-            )
-            for i in place.reshape(best.shape)[k]
-        ]
-        for k in topics
-    ]
-    note = ""
-    if texts is None:
-        note = "The run holds no texts, so documents are named only."
-    names, places = topic_names(run, chain), place.reshape(best.shape)[topics]
-    draws = shares.draws[:, places, topics[:, None]].reshape(len(shares.draws), -1)
-    numbers = (topics + 1).tolist()
-    return Quotes(numbers, [names[k] for k in topics], quoted, probability, note, draws)
+    cut = [None if texts is None else _cut(texts[d], most) for d in chosen]
+    numbers = np.stack([shares.mean, shares.lower, shares.upper], axis=-1).tolist()
+    quoted = [[Quote(called[i], *numbers[i][k], cut[i]) for i in place[k]] for k in topics]
+    note = "The run holds no texts, so documents are named only." if texts is None else ""
+    names = topic_names(run, chain)
+    draws = shares.draws[:, place[topics], topics[:, None]].reshape(len(shares.draws), -1)
+    names = [names[k] for k in topics]
+    return Quotes((topics + 1).tolist(), names, quoted, probability, note, draws)
 
 
 def corpus_of(run: Posterior) -> Corpus | None:

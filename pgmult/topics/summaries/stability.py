@@ -28,7 +28,7 @@ drift within that mode can be seen.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -39,12 +39,7 @@ from pgmult.core.tabled import Column, Table, percent
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import (
-    each_draw,
-    most_probable,
-    names_along,
-    topic_places,
-)
+from pgmult.topics.draws import most_probable, names_along, topic_places
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
 LIKELY = 0.5
@@ -68,8 +63,6 @@ class TopicStability(Answer):
         The topic of every chain that goes with each, and how far it is.
     names : list of str
         The most probable words of each topic.
-    shares : array, ``(topic,)``, or None
-        Mean share of all tokens, over the chains that found the topic.
     given_one_mode : bool
         Whether the chains were started from one shared state.
     draws : array, ``(num_draws, topic)``
@@ -79,9 +72,13 @@ class TopicStability(Answer):
 
     matches: LabelMatches
     names: list[str]
-    shares: FloatArray | None
     given_one_mode: bool
     draws: FloatArray
+
+    @property
+    def shares(self) -> FloatArray | None:
+        """Mean share of all tokens, over the chains that found the topic, ``(topic,)``."""
+        return np.asarray(np.nanmean(self.draws, axis=0)) if len(self.draws) else None
 
     @property
     def chains(self) -> IntArray:
@@ -135,29 +132,22 @@ class TopicStability(Answer):
 
     def take(self, topics: IntArray) -> "TopicStability":
         """The same of some topics, given by their numbers, in this order."""
-        old, topics = self.matches, topic_places(topics, len(self.names))
-        matches = LabelMatches(
-            old.reference, old.order[:, topics], old.distance[:, topics], old.limit
-        )
-        shares = None if self.shares is None else self.shares[topics]
-        names = [self.names[k] for k in topics]
-        return TopicStability(matches, names, shares, self.given_one_mode, self.draws[:, topics])
+        old, rows = self.matches, topic_places(topics, len(self.names))
+        matches = replace(old, order=old.order[:, rows], distance=old.distance[:, rows])
+        names = [self.names[k] for k in rows]
+        return replace(self, matches=matches, names=names, draws=self.draws[:, rows])
 
     def table(self) -> Table:
         """One row per topic, the largest first."""
-        size = len(self.names)
-        order = np.arange(size) if self.shares is None else np.argsort(-self.shares, kind="stable")
+        shares, chains = self.shares, len(self.matches.order)
+        order = np.arange(len(self.names)) if shares is None else np.argsort(-shares, kind="stable")
         columns = [Column("topic", order + 1, "topic")]
-        if self.shares is not None:
-            cells = [f"{percent(x)} %" for x in self.shares[order]]
-            columns.append(Column("share", self.shares[order], "share", cells))
-        chains = [f"{count} of {len(self.matches.order)}" for count in self.chains[order]]
+        if shares is not None:
+            columns.append(Column("share", shares[order], "share", lambda x: f"{percent(x)} %"))
         columns += [
-            Column("chains", self.chains[order], "chains", chains),
+            Column("chains", self.chains[order], "chains", lambda count: f"{count} of {chains}"),
             Column("mean_distance", self.mean_distance[order], "TV mean", "{:.2f}".format),
             Column("worst_distance", self.worst_distance[order], "TV worst", "{:.2f}".format),
-        ]
-        columns += [
             Column("again", self.found_again[order], "found again", _percentage),
             Column("words", [self.names[k] for k in order], "words"),
         ]
@@ -232,19 +222,9 @@ def topic_stability(run: Posterior) -> TopicStability:
     matches = match_topics(run)
     means = mean_topics(run, matches.reference + 1, max_draws=100)
     words = names_along(run, "word", means.shape[-1])
-    shares, draws = None, np.empty((0, len(means)))
+    draws = np.empty((0, len(means)))
     if "topic_shares" in run:
-        draws = np.concatenate(
-            [
-                np.where(found, np.stack(list(each_draw(run, "topic_shares", c)))[:, order], np.nan)
-                for c, (order, found) in enumerate(zip(matches.order, matches.found, strict=True))
-            ]
-        )
-        shares = np.nanmean(draws, axis=0)
-    return TopicStability(
-        matches=matches,
-        names=[" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)],
-        shares=shares,
-        given_one_mode=run.attrs.get("starts") == "shared",
-        draws=draws,
-    )
+        chains = zip(run["topic_shares"], matches.order, matches.found, strict=True)
+        draws = np.concatenate([np.where(found, x[:, order], np.nan) for x, order, found in chains])
+    names = [" ".join(words[j] for j in row) for row in most_probable(means, _WORDS)]
+    return TopicStability(matches, names, run.attrs.get("starts") == "shared", draws)

@@ -142,7 +142,10 @@ class TestFit:
         whole, resumed = pgmult.load(tmp_path / "whole"), pgmult.load(tmp_path / "broken")
         np.testing.assert_array_equal(whole["topics"], resumed["topics"])
 
-    def test_proportions_are_kept_where_they_are_few_or_asked_for(self, capsys, tmp_path):
+    def test_proportions_are_kept_where_they_are_few_or_asked_for(
+        self, capsys, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("pgmult.cli.topics._MOST_BYTES", 1000)
         few, many = tmp_path / "few.dat", tmp_path / "many.dat"
         few.write_text("2 0:3 6:2\n" * 7)
         many.write_text("2 0:3 6:2\n" * 8)
