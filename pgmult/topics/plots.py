@@ -22,10 +22,7 @@ __all__ = ["top_word_bars", "trace"]
 
 
 def top_word_bars(
-    words: Sequence[Sequence[TopWord]],
-    titles: Sequence[str] | None = None,
-    *,
-    num_columns: int = 4,
+    words: Sequence[Sequence[TopWord]], titles: Sequence[str] | None = None, *, num_columns: int = 4
 ) -> Figure:
     """A panel a topic: the probabilities of its top words, with two posterior sd each way.
 

@@ -15,7 +15,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -298,40 +298,44 @@ class _TopicTable:
             Column("share_sd", self.shares[1]),
         ]
         legend = ["share: of all words, posterior mean ± sd"]
+
+        def add(text: str, *column: Any) -> None:
+            columns.append(Column(*column))
+            legend.append(text)
+
         if not np.isnan(self.worth).all():
-            columns.append(Column("independent_draws", self.worth, "draws", number(0)))
-            legend.append(
+            text = (
                 "draws: effective draws behind the share; a row in parentheses has fewer than"
                 f" {FEW_DRAWS:.0f}, or another chain would probably not find its topic"
             )
+            add(text, "independent_draws", self.worth, "draws", number(0))
         if self.num_chains > 1:
-            columns += [
-                Column("chains", self.stability.chains, "chains"),
-                Column("apart", self.stability.mean_distance),
-            ]
             legend[0] += (
                 ", over the chains that found it; words and numbers are those of chain"
                 f" {self.chain}, the best of {self.num_chains}"
             )
-            legend.append("chains: number of chains that found it")
+            text = "chains: number of chains that found it"
+            add(text, "chains", self.stability.chains, "chains")
+            columns.append(Column("apart", self.stability.mean_distance))
         again = self.stability.found_again
         if not np.isnan(again).any():
             cells = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
-            columns.append(Column("again", again, "again, %", cells))
-            legend.append(
-                "again: probability that one more chain finds it, at least"
-                f" {100 * LIKELY:.0f} % outside parentheses"
+            text = "again: probability that one more chain finds it, at least"
+            add(
+                f"{text} {100 * LIKELY:.0f} % outside parentheses",
+                "again",
+                again,
+                "again, %",
+                cells,
             )
         if self.coherence is not None:
-            columns.append(Column("npmi", self.coherence, "NPMI", number(2)))
-            legend.append(
-                f"NPMI: do its {_JUDGED} most probable words share documents, 0 by chance, 1 always"
-            )
-        columns.append(Column("exclusivity", self.exclusivity, "exclusivity", number(1)))
-        legend.append(
+            text = f"NPMI: do its {_JUDGED} most probable words share documents, 0 by chance"
+            add(f"{text}, 1 always", "npmi", self.coherence, "NPMI", number(2))
+        text = (
             f"exclusivity: sum of FREX over its {_JUDGED} most probable words; FREX words are both"
             " frequent in a topic and exclusive to it"
         )
+        add(text, "exclusivity", self.exclusivity, "exclusivity", number(1))
         narrow = Table("", columns, (~self.is_reliable).tolist())
         words = [
             Column(name, [" ".join(word.word for word in of) for of in self.words[which]], head)

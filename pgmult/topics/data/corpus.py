@@ -232,14 +232,10 @@ class Corpus:
         entries = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
         words, counts = (np.asarray(array)[entries] for array in (self.words, self.counts))
         return replace(
-            self,
-            indptr=indptr,
-            words=words,
-            counts=counts,
+            self, indptr=indptr, words=words, counts=counts,
             names=None if self.names is None else self.names[chosen],
-            table=None if self.table is None else self.table[chosen],
-            **self._rows_beside(chosen),
-        )
+            table=None if self.table is None else self.table[chosen], **self._rows_beside(chosen),
+        )  # fmt: skip
 
     @property
     def row_costs(self) -> NDArray[np.int64]:
@@ -311,17 +307,16 @@ def as_corpus(
 
 def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = None) -> Corpus:
     """`as_corpus` for an argument called `name` in errors."""
-    if isinstance(counts, Corpus):
-        if vocabulary is None and names is None:
-            return counts
-        num_documents, num_words = counts.num_documents, counts.num_words
+
+    def labels(num_documents: int, num_words: int) -> tuple[Any, Any]:
         words = _as_names(vocabulary, "vocabulary", num_words, f"words (columns) of {name}")
-        called = _as_names(names, "names", num_documents, f"documents (rows) of {name}")
-        return replace(
-            counts,
-            vocabulary=counts.vocabulary if words is None else words,
-            names=counts.names if called is None else called,
-        )
+        return words, _as_names(names, "names", num_documents, f"documents (rows) of {name}")
+
+    if isinstance(counts, Corpus):
+        words, called = labels(counts.num_documents, counts.num_words)
+        more = {"vocabulary": words, "names": called}
+        more = {field: value for field, value in more.items() if value is not None}
+        return replace(counts, **more) if more else counts
     refuse_texts(counts, name)
     table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts, name)
     if table.ndim != 2:
@@ -348,13 +343,9 @@ def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = Non
     if matrix.nnz and matrix.data.max() > _MOST:
         raise ValueError(f"{name} must be below 2**31, got {matrix.data.max()}")
     return Corpus(
-        indptr=matrix.indptr.astype(np.int64),
-        words=matrix.indices.astype(np.int32),
-        counts=matrix.data.astype(np.int32),
-        num_words=int(num_words),
-        vocabulary=_as_names(vocabulary, "vocabulary", num_words, f"words (columns) of {name}"),
-        names=_as_names(names, "names", num_documents, f"documents (rows) of {name}"),
-    )
+        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32),
+        matrix.data.astype(np.int32), int(num_words), *labels(num_documents, num_words),
+    )  # fmt: skip
 
 
 def as_num_topics(value: Any, name: str = "num_topics") -> int:
@@ -459,11 +450,7 @@ def simulate_words(
 
 
 def split_tokens(
-    corpus: Corpus,
-    documents: int | Sequence[int],
-    observed: float = 0.5,
-    *,
-    random_seed: int = 0,
+    corpus: Corpus, documents: int | Sequence[int], observed: float = 0.5, *, random_seed: int = 0
 ) -> tuple[Corpus, Corpus]:
     """Hold out part of the tokens of some documents, for document completion.
 
@@ -532,10 +519,8 @@ class StructuredCorpus(Corpus):
         return Versions(self.content.codes, self.content.num_groups)
 
     def _rows_beside(self, rows: IntArray | slice) -> dict[str, Any]:
-        return {
-            "design": self.design.take(rows),
-            "content": self.content and self.content.take(rows),
-        }
+        content = self.content and self.content.take(rows)
+        return {"design": self.design.take(rows), "content": content}
 
     def new_documents(
         self, corpus: Any, covariates: Any, *, new_levels: bool = False
@@ -567,10 +552,8 @@ class StructuredCorpus(Corpus):
         return new.extended(StructuredCorpus, design=design, content=content)
 
     def _more(self) -> str:
-        more = f", covariates: {', '.join(self.design.names)}"
-        if self.design.terms:
-            more += f"; random: {', '.join(t.title for t in self.design.terms)}"
-        return more + (f"; content: {self.content.name}" if self.content else "")
+        formula = self.design.formula or f"~ {' + '.join(self.design.columns.names)}"
+        return f", prevalence {formula}{f', content ~ {self.content.name}' if self.content else ''}"
 
 
 def with_covariates(

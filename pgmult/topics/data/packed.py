@@ -90,22 +90,15 @@ def pack_corpus(
         num_words, named = None, []
         for number, block in enumerate(blocks):
             corpus = corpus_from(block, f"counts[{number}]" if in_blocks else "counts")
-            vocabulary_of_corpus = corpus.vocabulary
+            its_words, own = corpus.num_words, corpus.vocabulary
             if num_words is None:
-                num_words, words = (
-                    corpus.num_words,
-                    vocabulary_of_corpus if words is None else words,
-                )
-            if corpus.num_words != num_words:
+                num_words, words = its_words, own if words is None else words
+            if its_words != num_words:
                 raise ValueError(
-                    f"counts must have {num_words} words in every block, got {corpus.num_words} in"
-                    f" block {number}"
+                    f"counts must have {num_words} words in every block, got {its_words} in block"
+                    f" {number}"
                 )
-            if (
-                vocabulary_of_corpus is not None
-                and words is not None
-                and not np.array_equal(vocabulary_of_corpus, words)
-            ):
+            if not (own is None or words is None or np.array_equal(own, words)):
                 raise ValueError(f"counts must have one vocabulary, block {number} has another")
             for rows in corpus.pieces():
                 part = corpus.rows(rows)

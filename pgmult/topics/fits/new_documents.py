@@ -426,8 +426,8 @@ def predict(
         )  # fmt: skip
         pieces += [one.place(draw.theta) for draw in folded]
     draws = np.stack(pieces)
-    moments = moments_of(draws, probability)
-    topics = DocumentTopics(names, *moments, probability, scope_of(chains), draws)
+    mean, sd, lower, upper = moments_of(draws, probability)
+    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains), draws)
     return NewDocuments(
         topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new)
     )

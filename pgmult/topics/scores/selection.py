@@ -206,25 +206,21 @@ def search_num_topics(
         made(make_model, number, "a number of topics") for number in numbers
     ]
     training, held_out = split_tokens(corpus, documents, observed, random_seed=seed)
-    scores, looks, seconds = [], [], []
+    found = []
     for model in models:
         completion = DocumentCompletion(held_out, every=every)
         look = _Look(completion)
         begin = time.perf_counter()
         sample(model, training, keep=(), callback=look, random_seed=seed, **options)
-        scores.append(completion.score())
-        looks.append(look.found(training))
-        seconds.append(time.perf_counter() - begin)
-    best = max(scores, key=lambda score: score.log_predictive)
-    gains = [Gain(0.0, 0.0) if score is best else score.gain_over(best) for score in scores]
-    table = tuple(
-        Candidate(number, score.log_predictive, gain.mean, gain.error, *look, elapsed)
-        for number, score, gain, look, elapsed in zip(
-            numbers, scores, gains, looks, seconds, strict=True
-        )
-    )
-    by_token = [score.by_unit / np.maximum(score.totals, 1) for score in scores]
-    return TopicChoice(table, np.column_stack(by_token))
+        found.append((completion.score(), look.found(training), time.perf_counter() - begin))
+    best = max((score for score, *_ in found), key=lambda score: score.log_predictive)
+    table = []
+    for size, (score, look_at, elapsed) in zip(numbers, found, strict=True):
+        gain = Gain(0.0, 0.0) if score is best else score.gain_over(best)
+        mean = score.log_predictive
+        table.append(Candidate(size, mean, gain.mean, gain.error, *look_at, elapsed))
+    by_token = [score.by_unit / np.maximum(score.totals, 1) for score, *_ in found]
+    return TopicChoice(tuple(table), np.column_stack(by_token))
 
 
 class _Look:

@@ -258,7 +258,7 @@ def _dispersion(
         totals, of_rows = lengths[rows], codes[rows]
         q = Versions(of_rows, len(phi)).word_probs(theta[rows], phi)
         means, weights = _expected_cells(totals, q)
-        cells += np.count_nonzero(weights)
+        cells += int(np.count_nonzero(weights))
         allocated = rng.multinomial(totals, theta[rows] / theta[rows].sum(axis=1, keepdims=True))
         places, topics = np.nonzero(allocated)
         again = _with_words(rng, places, topics, allocated[places, topics], phi, of_rows)

@@ -193,13 +193,7 @@ class Content(Answer):
         return Estimand(shares, ("topic", "group"), labels, caption=caption).figure()
 
     def words(
-        self,
-        first: str,
-        second: str,
-        *,
-        topic: int,
-        num_words: int = 10,
-        probability: float = 0.9,
+        self, first: str, second: str, *, topic: int, num_words: int = 10, probability: float = 0.9
     ) -> GroupWords:
         """The words of a topic that two groups use most differently.
 
@@ -225,8 +219,8 @@ class Content(Answer):
         probability: float = 0.9,
     ) -> list[GroupWords]:
         """Compare two groups as `words` does, for several topics in one pass over the draws."""
-        pair = [self.groups.index(as_choice(g, n, self.groups))
-                for g, n in ((first, "first"), (second, "second"))]  # fmt: skip
+        asked = {"first": first, "second": second}
+        pair = [self.groups.index(as_choice(g, n, self.groups)) for n, g in asked.items()]
         if pair[0] == pair[1]:
             raise ValueError(f"second must be another group than first, got {second!r} for both")
         count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
@@ -235,34 +229,35 @@ class Content(Answer):
         gaps = self.mean[pair[0]] - self.mean[pair[1]]
         order = np.argsort(-gaps[numbers], axis=1, kind="stable")
         chosen = np.concatenate([order[:, :count], order[:, : -count - 1 : -1]], axis=1)
-        draws = np.stack(
-            [
-                phi[np.asarray(pair)[:, None, None], numbers[:, None], chosen]
-                for phi in placed_draws(
-                    self.run, "group_topics", self.chains, self.max_draws, axis=1
-                )
-            ]
-        )
+        side = np.repeat([0, 1], count)  # the group that a word is to stand for
+        sign = np.where(side == 0, 1.0, -1.0)
+        phis = placed_draws(self.run, "group_topics", self.chains, self.max_draws, axis=1)
+        at = np.asarray(pair)[:, None, None], numbers[:, None], chosen
+        draws = np.stack([phi[at] for phi in phis])
         compared = []
         for i, k in enumerate(numbers.tolist()):
-            tokens = self.tokens[pair, k]
-            by_chain = draws[:, :, i].reshape(len(self.chains), -1, 2, chosen.shape[1])
-            by_chain = by_chain[~np.isnan(by_chain[:, 0, 0, 0])]
-            of_topic = by_chain.reshape(-1, 2, chosen.shape[1])
-            side = np.repeat([0, 1], count)  # the group that the word is to stand for
-            sign = np.where(side == 0, 1.0, -1.0)
+            one, other = self.tokens[pair, k].tolist()
+            is_found = ~np.isnan(draws[:, 0, i, 0])
+            of_topic, words = draws[is_found, :, i], chosen[i]
             likely = (sign * (of_topic[:, 0] - of_topic[:, 1]) > 0.0).mean(axis=0) > 0.5
-            expected = self.mean[np.asarray(pair)[side], k, chosen[i]] * tokens[side]
-            is_used = likely & (sign * gaps[k, chosen[i]] > 0.0) & (expected >= 1.0)
-            words = [self.vocabulary[j] for j in chosen[i, is_used]]
-            name, of = self.names[k], (float(tokens[0]), float(tokens[1]))
+            expected = self.mean[np.asarray(pair)[side], k, words] * np.where(side, other, one)
+            is_used = likely & (sign * gaps[k, words] > 0.0) & (expected >= 1.0)
+            labels = {
+                "group": (first, second), "word": [self.vocabulary[j] for j in words[is_used]]
+            }  # fmt: skip
+            counts = f"{one:,.0f} of {first} and {other:,.0f} of {second}"
+            few = f"; fewer than {FEW_TOKENS} say hardly anything" * (min(one, other) < FEW_TOKENS)
+            caption = (
+                f"Words of topic {self.names[k]} that {first} and {second} use most differently."
+                f" Tokens of the topic: {counts}{few}. Posterior mean and {100 * probability:g} %"
+                f" interval, {self.scope}."
+            )
+            num_chains = int(is_found.reshape(len(self.chains), -1)[:, 0].sum())
             compared.append(
                 GroupWords(
-                    of_topic[:, :, is_used], ("group", "word"),
-                    {"group": (first, second), "word": words},
-                    caption=_caption(name, (first, second), of, probability, self.scope),
-                    probability=probability, tokens=of, name=name, scope=self.scope,
-                    num_chains=len(by_chain),
+                    of_topic[:, :, is_used], ("group", "word"), labels, caption=caption,
+                    probability=probability, tokens=(one, other), name=self.names[k],
+                    scope=self.scope, num_chains=num_chains,
                 )
             )  # fmt: skip
         return compared
@@ -342,18 +337,6 @@ def content(
         names_along(run, "word", mean.shape[-1]), mean, np.stack(tokens),
         scope_of(chains), run, chains, max_draws,
     )  # fmt: skip
-
-
-def _caption(
-    name: str, groups: tuple[str, str], tokens: tuple[float, float], probability: float, scope: str
-) -> str:
-    """Caption of a comparison of two groups."""
-    counts = " and ".join(f"{n:,.0f} of {group}" for n, group in zip(tokens, groups, strict=True))
-    few = f"; fewer than {FEW_TOKENS} say hardly anything" if min(tokens) < FEW_TOKENS else ""
-    return (
-        f"Words of topic {name} that {groups[0]} and {groups[1]} use most differently. Tokens of"
-        f" the topic: {counts}{few}. Posterior mean and {100 * probability:g} % interval, {scope}."
-    )
 
 
 def _of_thousand(x: float) -> str:

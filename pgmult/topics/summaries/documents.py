@@ -31,6 +31,7 @@ from pgmult.topics.summaries.effects import (
     TopicShares,
     columns_of,
     document_weights,
+    topic_labels,
     topic_names,
 )
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
@@ -142,8 +143,9 @@ def document_topics(
         theta = np.stack(list(each_theta(run, block, chains, max_draws)))
         moments.append(moments_of(theta, probability))
         held.append(theta[::every])
+    mean, sd, lower, upper = np.concatenate(moments, axis=1)
     return DocumentTopics(
-        [names[d] for d in rows], *np.concatenate(moments, axis=1), probability, scope_of(chains),
+        [names[d] for d in rows], mean, sd, lower, upper, probability, scope_of(chains),
         np.concatenate(held, axis=1),
     )  # fmt: skip
 
@@ -242,10 +244,8 @@ def shares(
     chains = aligned_chains(run, chain, source_of(run))
     weights = None if weight is None else document_weights(data, weight)
     draws = averages(run, codes, chains, max_draws, weights)
-    names = topic_names(run, chain)
     return TopicShares(
-        draws, (by, "topic"),
-        {by: values.tolist(), "topic": {"topic": range(1, len(names) + 1), "words": names}},
+        draws, (by, "topic"), {by: values.tolist(), "topic": topic_labels(run, chain)},
         caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
         probability=as_probability(probability, "probability"), num_chains=len(chains),
     )  # fmt: skip
@@ -405,7 +405,7 @@ def quotes(
     called = shares.documents if is_named else _called(table, chosen)
     cut = [None if texts is None else _cut(texts[d], most) for d in chosen]
     numbers = np.stack([shares.mean, shares.lower, shares.upper], axis=-1).tolist()
-    quoted = [[Quote(called[i], *numbers[i][k], cut[i]) for i in place[k]] for k in topics]
+    quoted = [[Quote._make([called[i], *numbers[i][k], cut[i]]) for i in place[k]] for k in topics]
     note = "The run holds no texts, so documents are named only." if texts is None else ""
     names = topic_names(run, chain)
     draws = shares.draws[:, place[topics], topics[:, None]].reshape(len(shares.draws), -1)

@@ -35,13 +35,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from pgmult.core.arguments import (
-    as_choice,
-    as_probability,
-    as_repeats,
-    as_seed,
-    brief,
-)
+from pgmult.core.arguments import as_choice, as_probability, as_repeats, as_seed, brief
 from pgmult.core.estimands import Estimand, are_numbers
 from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.labels import report_new_labels, value_texts
@@ -70,12 +64,7 @@ from pgmult.topics.draws import (
     topic_places,
     united,
 )
-from pgmult.topics.summaries.matching import (
-    aligned_chains,
-    best_chain,
-    mean_topics,
-    scope_of,
-)
+from pgmult.topics.summaries.matching import aligned_chains, best_chain, mean_topics, scope_of
 
 _FEW = 6  # different values that are taken one by one
 _GRID = 25  # values of a number along which a curve goes
@@ -240,18 +229,16 @@ def _sentence(
     codes: Sequence[IntArray | None], scope: str,
 ) -> str:  # fmt: skip
     """Say what was averaged, and the population that it describes."""
-    pairs = [
-        (":".join(term.variables), levels)
-        for term, levels in zip(data.design.terms, codes, strict=True)
-        if levels is not None
-    ]
-    new = [name for name, levels in pairs if (levels < 0).all()]
-    observed = [*left, *(name for name, levels in pairs if not (levels < 0).all())]
-    at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
-    parts = [f"; at {at}"] if held else []
-    parts += (
-        [f"; {_joined(observed)} as in the {data.num_documents:,} documents"] if observed else []
+    named = [":".join(term.variables) for term in data.design.terms]
+    is_new = [None if of is None else bool((of < 0).all()) for of in codes]
+    new, known = (
+        [name for name, it in zip(named, is_new, strict=True) if it is which]
+        for which in (True, False)
     )
+    at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
+    parts = [f"; at {at}"] * bool(held)
+    if left or known:
+        parts.append(f"; {_joined([*left, *known])} as in the {data.num_documents:,} documents")
     of = "the population" if scope == "population" else "documents such as these"
     who = f" by a new {_joined(new)}" if new else ""
     return f"Expected shares of topics in {of}: in a new document{who}{''.join(parts)}."
@@ -377,11 +364,8 @@ def with_draws_column(table: Table, worth: FloatArray) -> Table:
 
 def _by_topic(shares: TopicShares, topics: Any) -> Estimand:
     """Move topics to the first axis."""
-    return Estimand(
-        np.moveaxis(shares.draws, -1, 1), ("topic", *shares.axes[:-1]),
-        {**shares.labels, "topic": topics}, caption=shares.caption, probability=shares.probability,
-        is_difference=shares.is_difference, term=shares.term, contrast=shares.contrast,
-    )  # fmt: skip
+    axes, labels = ("topic", *shares.axes[:-1]), {**shares.labels, "topic": topics}
+    return Estimand._with(shares, np.moveaxis(shares.draws, -1, 1), axes, labels, shares.caption)
 
 
 def effects(
@@ -465,9 +449,8 @@ def effects(
     sizes, num_rows = [len(of) for of in values.values()], len(weights)
     size = math.prod(sizes)
     chains = aligned_chains(run, chain, "coefficients")
-    sticks = run["coefficients"].shape[-1]
     pairs = math.ceil(0.5 * num_simulated / num_rows)
-    half = rng.standard_normal((num_rows, pairs, sticks))
+    half = rng.standard_normal((num_rows, pairs, run["coefficients"].shape[-1]))
     noise = np.concatenate([half, -half], axis=1)
     share = weights / (weights.sum() * noise.shape[1])
     rows, expected = np.arange(num_rows), []
@@ -475,27 +458,19 @@ def effects(
         draws = dict(zip(names, of_chain(run, one.chain, *names), strict=True))
         for i in spread(len(draws["Sigma"]), share_of_draws(max_draws, len(chains))):
             means, which, covariances = prior_at(draws, int(i), design)
-            roots = np.linalg.cholesky(covariances)
-            scattered = np.stack([noise @ root.T for root in roots])
+            scattered = np.stack([noise @ root.T for root in np.linalg.cholesky(covariances)])
             shares = np.stack(
                 [
                     np.einsum("r,rmk->k", share, link.probs(m[:, None] + scattered[c, rows]))
-                    for m, c in zip(
-                        means.reshape(size, num_rows, sticks),
-                        which.reshape(size, num_rows),
-                        strict=True,
-                    )
+                    for m, c in zip(np.split(means, size), np.split(which, size), strict=True)
                 ]
             )
             expected.append(one.place(united(run, shares)))
-    names_of_topics = topic_names(run, chain)
-    numbers = range(1, len(names_of_topics) + 1)
-    labels: dict[str, Any] = {**values, "topic": {"topic": numbers, "words": names_of_topics}}
+    labels: dict[str, Any] = {**values, "topic": topic_labels(run, chain)}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
         caption=f"{about} Intervals: {scope_of(chains)}.{nesting(data, variable)}",
-        probability=probability,
-        num_chains=len(chains),
+        probability=probability, num_chains=len(chains),
     )  # fmt: skip
 
 
@@ -519,18 +494,17 @@ def variance_shares(
         Of the interval.
     """
     probability = as_probability(probability, "probability")
-    terms = structured_data(run, data).design.terms
-    if not terms:
+    design = structured_data(run, data).design
+    if not design.terms:
         raise ValueError(
             "run must be of a formula with random terms, such as (1 | author), got"
-            f" {', '.join(structured_data(run, data).design.names)}"
+            f" {', '.join(design.names)}"
         )
     as_draws(run, "effect_variances")
     sizes = np.asarray(run.stack("effect_variances"), dtype=np.float64)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
-    groups = [term.kind == "group" for term in terms]
-    titles = [f"({term.name})" if it else term.name for term, it in zip(terms, groups, strict=True)]
-    levels = [f"{term.size:,}" if it else "" for term, it in zip(terms, groups, strict=True)]
+    titles = [f"({t.name})" if t.kind == "group" else t.name for t in design.terms]
+    levels = [f"{t.size:,}" if t.kind == "group" else "" for t in design.terms]
     return Estimand(
         shares, ("term",), {"term": {"term": titles, "levels": levels}},
         caption="How much of what documents differ in goes with each author (or other group) and"
@@ -584,12 +558,20 @@ def topic_names(run: Posterior, chain: int | None) -> list[str]:
     Before the words of a topic with keywords stands what these were called.
     """
     if "topics" not in run:
-        count = len(run.coords["topic"]) if "topic" in run.coords else None
-        if count is None:
-            count = run.model.num_topics
+        labels = run.coords.get("topic")
+        count = run.model.num_topics if labels is None else len(labels)
         return [f"topic {k}" for k in range(1, count + 1)]
     means = mean_topics(run, best_chain(run) + 1 if chain is None else chain, max_draws=100)
     words, best = names_along(run, "word", means.shape[-1]), telling(means, _NAME_WORDS)
-    prefixes = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
-    word_lists = [" ".join(words[j] for j in row) for row in best]
-    return [f"{k + 1} {''.join(prefixes[k : k + 1])}{of}" for k, of in enumerate(word_lists)]
+    called = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
+    called += [""] * (len(best) - len(called))
+    texts = [" ".join(words[j] for j in row) for row in best]
+    return [
+        f"{k} {name}{text}" for k, (name, text) in enumerate(zip(called, texts, strict=True), 1)
+    ]
+
+
+def topic_labels(run: Posterior, chain: int | None) -> dict[str, Sequence[Any]]:
+    """Labels of an axis of topics: their numbers, and their names."""
+    names = topic_names(run, chain)
+    return {"topic": range(1, len(names) + 1), "words": names}

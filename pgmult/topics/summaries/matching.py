@@ -150,10 +150,7 @@ def scope_of(chains: list[AlignedChain]) -> str:
 
 
 def each_aligned(
-    run: Posterior,
-    name: str,
-    chains: list[AlignedChain],
-    max_draws: int,
+    run: Posterior, name: str, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
     share = share_of_draws(max_draws, len(chains))
@@ -205,18 +202,19 @@ class RunMatches(Answer):
 
     def table(self) -> Table:
         """One row per pair; then a row for each topic without a partner."""
-        rows = [
-            *((d, i, j) for (i, j), d in zip(self.pairs.tolist(), self.distance, strict=True)),
-            *((math.nan, i, None) for i in self.only_first.tolist()),
-            *((math.nan, None, j) for j in self.only_second.tolist()),
-        ]
-        columns = [Column("distance", [row[0] for row in rows], "distance", number(2))]
-        for run, name in enumerate(("first", "second")):
-            topics = [row[1 + run] for row in rows]
-            words = ["" if k is None else " ".join(self.words[run][k]) for k in topics]
+        pairs: list[tuple[int | None, int | None]] = [
+            *map(tuple, self.pairs.tolist()),
+            *((i, None) for i in self.only_first.tolist()),
+            *((None, j) for j in self.only_second.tolist()),
+        ]  # fmt: skip
+        gaps = [math.nan] * (len(pairs) - len(self.pairs))
+        columns = [Column("distance", [*self.distance, *gaps], "distance", number(2))]
+        sides = zip(("first", "second"), zip(*pairs, strict=True), self.words, strict=True)
+        for name, topics, words in sides:
             numbers = [None if k is None else k + 1 for k in topics]
+            texts = ["" if k is None else " ".join(words[k]) for k in topics]
             cells = ["" if k is None else str(k) for k in numbers]
-            columns += [Column(name, numbers, name, cells), Column(f"{name}_words", words, "words")]
+            columns += [Column(name, numbers, name, cells), Column(f"{name}_words", texts, "words")]
         headline = (
             f"{len(self.pairs)} topics found in both runs, {len(self.only_first)} of the first run"
             f" alone and {len(self.only_second)} of the second. Distance: total variation, 0 the"
@@ -226,11 +224,7 @@ class RunMatches(Answer):
 
 
 def compare(
-    run: Posterior,
-    other: Posterior | None = None,
-    *,
-    num_words: int = 8,
-    random_seed: int = 0,
+    run: Posterior, other: Posterior | None = None, *, num_words: int = 8, random_seed: int = 0
 ) -> RunMatches | Comparison:
     """Match the topics of two runs, or compare one run with simple models.
 

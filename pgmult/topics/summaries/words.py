@@ -193,11 +193,7 @@ class TopWord(NamedTuple):
 
 
 def word_scores(
-    run: Posterior,
-    by: str = "probability",
-    *,
-    chain: int | None = None,
-    max_draws: int = 100,
+    run: Posterior, by: str = "probability", *, chain: int | None = None, max_draws: int = 100
 ) -> WordScores:
     """Score every word of every topic, draw by draw; of topics that drift, averaged over times.
 

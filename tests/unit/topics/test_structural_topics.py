@@ -95,7 +95,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
     data = with_covariates(corpus, COLUMNS)
     assert as_corpus(data) is data
     assert CorrelatedTopics(2).as_data(data) is data
-    assert "covariates: Intercept, year, party[T.I]" in repr(data)
+    assert ", prevalence ~ year + party)" in repr(data)
     training, _ = split_tokens(data, documents=2)
     assert with_covariates(training, COLUMNS).num_tokens < data.num_tokens
 
