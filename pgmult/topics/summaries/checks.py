@@ -130,10 +130,15 @@ def check(
         advice[f"words by {group}"] = (text, "")
     rows = [f"words by {of}{topic}" for of in factors for topic in ("", *(f", {n}" for n in names))]
     advice = {row: advice.get(row, ("", "")) for row in (_DISPERSION, *rows)}
+    terms = corpus.design.terms if isinstance(corpus, StructuredCorpus) else ()
+    curved = {name for term in terms for name in term.variables}
     for name in numbers:
+        take = (
+            f"s({name}, knots=20)" if name in curved else f"s({name}), or C({name}) of few values"
+        )
         advice[f"topics along {name}"] = (
-            f"Shares of topics along {name} differ from what the formula allows: look at"
-            f' .shares("{name}"), and take s({name}), or C({name}) of few values.',
+            f"Shares of topics along {name} differ from what the formula allows: look at the points"
+            f" beside the curves, and take {take}.",
             "",
         )
 
