@@ -518,11 +518,10 @@ def _of_covariates(
         by = next((other for other in few if other in beside), None)
         of_column, (first, *others) = shares(name, by), levels[name]
         if by is None or few.index(name) < few.index(by):  # or the same is there
-            drawn = [replace(of_column.points(), caption="")]
+            drawn, table = [replace(of_column.points(), caption="")], of_column.table()
             title = f"Shares by {name}{f' and {by}' if by else ''}"
-            sections.append(
-                Section(title, table=of_column.table(), figures=drawn, is_drawn=True, shown=0)
-            )
+            clear = not any(table.faint or [])  # else points are grey, whichever label they are of
+            sections.append(Section(title, table=table, figures=drawn, is_drawn=clear, shown=0))
         varying = " and ".join(other for other in numbers if other in beside)
         for label in others:
             gap = cast(TopicShares, of_column.difference(name, label, first))
@@ -583,7 +582,8 @@ def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) ->
     topics = differs.reshape(-1, mean.shape[-1]).any(axis=0)
     interval = f"{100 * gap.probability:g} % interval"
     if not differs.any():
-        return f"{title}: no topic's share differs beyond its {interval}."
+        rough = "" if is_reported.any() else ", and none of these is reliable yet"
+        return f"{title}: no topic's share differs beyond its {interval}{rough}."
     text = f"{title}: {topics.sum()} of {len(topics)} topics differ beyond their {interval}"
     sure = np.argwhere(differs & is_reported)
     if not len(sure):
@@ -608,8 +608,12 @@ def _largest_change(
     *groups, along, _ = curves.axes
     labels = curves.columns_of(along)[along]
     x, texts = places_of(labels), value_texts(list(labels))
-    days = [text.partition("T")[0] for text in texts]
-    texts = days if np.asarray(labels).dtype.kind == "M" and len(set(days)) == len(days) else texts
+    if np.asarray(labels).dtype.kind == "M":
+        days = [text.partition("T")[0] for text in texts]
+        texts = days if len(set(days)) == len(days) else texts
+    else:  # the grid of a curve has values that no document has
+        present = np.concatenate([values for _, values in observed])
+        texts = value_texts([present[abs(present - place).argmin()] for place in x])
     names = curves.columns_of(groups[0])[groups[0]] if groups else [""]
     largest, said = 0.0, list[str]()
     for label, (_, values) in zip(names, observed, strict=True):

@@ -34,7 +34,7 @@ def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     assert library.names[2] in said, "topic 1 is the smallest"
     assert "Party R - D" not in topic_report(speeches(), topic=1).text()
     calm = topic_report(speeches(effect=0.0), title="t", num_documents=0)
-    assert any("no topic's share differs beyond its 90 % interval" in s for s in calm.verdict[:3])
+    assert any("no topic's share differs beyond its 90 % interval." in s for s in calm.verdict[:3])
 
 
 def test_the_page_has_all_sections_in_order(report):
@@ -148,6 +148,9 @@ def test_effects_of_columns_that_a_formula_multiplies_are_shown_by_each_other():
     party, topic = np.unravel_index(change.argmax(), change.shape)
     assert f'"{curves.names[topic]}"' in along
     assert along.endswith(f", party {'DR'[party]}.")
+    ends = [float(x) for x in re.findall(r"% at (-?[\d.]+)", along.rpartition(",")[0])]
+    present = np.asarray(run.data.design.columns.values[:, 2])
+    assert all(abs(present - end).min() < 1e-4 for end in ends), "values that documents have"
     assert any("Averages over x, which the difference varies with." in s for s in report.verdict)
 
 
