@@ -93,6 +93,7 @@ def test_a_corpus_from_a_file(monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().out.count(" ± ") == 3 * 6
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 def test_speeches_with_columns_beside_them(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)

@@ -37,6 +37,7 @@ RELATIONS = {
     "files": "The same data in another form of file are the same to the bit.",
 }
 CENTRES = ("mean", "median", "share", "probability", "value", "data", "estimate")
+ENDS = ("lower", "upper")
 ADMINISTRATION = {"resume", "show", "search", "pack"}  # no numbers, or those of other actions
 TOLERANCE = 0.4  # posterior standard deviations between two runs worth 400 draws each: 5 errors
 
@@ -240,7 +241,11 @@ def read_answer(path):
     """Yield (labels, centre, sd) of each row of a tidy answer; sd from the interval if need be."""
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
-    at = min(head.index(name) for name in CENTRES if name in head)
+    found = [head.index(name) for name in CENTRES if name in head]
+    if not found:  # a column for each category, with its interval
+        yield from _by_column(head, rows)
+        return
+    at = min(found)
     for row in rows:
         ends = [
             float(row[i])
@@ -254,6 +259,16 @@ def read_answer(path):
             sd = (ends[1] - ends[0]) / 3.29
         centre = float(row[at]) if row[at] else np.nan
         yield tuple(row[:at]), centre, 0.25 * abs(centre) if np.isnan(sd) else sd
+
+
+def _by_column(head, rows):
+    """The numbers of a row for each thing and three columns for each category."""
+    for row in rows:
+        cells = dict(zip(head, row, strict=True))
+        first = next(i for i, name in enumerate(head) if name.endswith(" lower")) - 1
+        for name in head[first::3]:
+            low, high = (float(cells[f"{' '.join(name.split()[:2])} {end}"]) for end in ENDS)
+            yield (*row[:first], name), float(cells[name]), (high - low) / 3.29
 
 
 def changed(table, **columns):
@@ -328,6 +343,14 @@ def with_column(name, values, **more):
         ),
         **more,
     )  # fmt: skip
+
+
+def with_rows(*rows):
+    """The first table with more rows, of which nothing is expected but that answers stay."""
+    return lambda name, table: {
+        column: [*values, *(row[i] for row in rows)]
+        for i, (column, values) in enumerate(table.items())
+    }
 
 
 @cache

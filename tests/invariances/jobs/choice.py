@@ -14,6 +14,7 @@ from invariances.frame import (
     rows_of,
     shuffled_columns,
     with_column,
+    with_rows,
 )
 
 MODES = {"bus": "z", "car": "y", "train": "x"}
@@ -85,8 +86,11 @@ OUTSIDE = {
     "tastes": "choice.py::test_estimates_are_as_published",
     "worth": "economics.py::test_worth_is_as_published_of_trips_by_train",
 }
+WITHOUT_PRICE = [
+    ("p00", "later", "bus", 3.0, 1.0, 40, 0), ("p00", "later", "car", None, 1.0, 40, 1),
+    ("p00", "later", "train", 2.0, 2.0, 40, 0),
+]  # fmt: skip
 FIT = ("taken ~ mode + price + time + price:income", "--occasion", "trip", "--alternative", "mode")
-BY_PLACE = "rows are named by their places: simulate averages the same probabilities"
 BY_TWO_RUNS = "takes two runs; each is held by check"
 
 
@@ -113,10 +117,14 @@ PLAIN = Job(
         other_seed(),
         reversed_rows(verbs=OF_ANY_ORDER),
         in_form("book.xlsx"),
-        shuffled_columns(verbs=OF_ANY_ORDER),
+        shuffled_columns(verbs=(*OF_ANY_ORDER, "fit", "report", "predict", "export")),
         renamed("mode", MODES, verbs=OF_NO_BASE),
         minutes(),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
+        Variation(
+            "missing", "an occasion with a gap is left out whole", tolerance=0.0, first_only=True,
+            tables=with_rows(*WITHOUT_PRICE), fit=lambda words: [*words, "--drop-incomplete"],
+        ),
     ),
     tests={
         ("brute_force", verb): f"tests/unit/choice/test_{test}"
@@ -131,15 +139,13 @@ PLAIN = Job(
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
-        ("missing", "*"): "occasions with gaps are left out whole, as the command says",
         ("power", "*"): "speaks of no agreement with the data, which only check and the page do",
         ("outside", "*"): "by the same probabilities as elasticities, which are held to it",
         ("brute_force", "*"): "a sum over draws of the run, which the others check",
         ("aggregation", "*"): "weights enter the likelihood and averages alone: the others",
-        **{("order", verb): BY_PLACE for verb in ("fit", "report", "predict", "export")},
         **{
             (relation, "compare"): BY_TWO_RUNS
-            for relation in ("longer", "seeds", "order", "units", "besides")
+            for relation in ("longer", "seeds", "order", "units", "besides", "missing")
         },
     },
 )  # fmt: skip
@@ -152,21 +158,20 @@ def thrice():
     return table | {"trip": copies, "n": [1] * 900}
 
 
+NOT_WEIGHTED = ("predict", "check", "export", "surplus")  # asked otherwise, or of the rows
 WEIGHTED = Job(
     "choice",
-    {"trips.csv": thrice},
+    {"trips.csv": thrice, "dearer.csv": lambda: rows_of(dearer(), range(30))},
     (*FIT, "--weight", "n"),
-    tuple(
-        question for question in QUESTIONS
-        if question.verb in (
-            "tastes", "worth", "elasticities", "effects", "diversion", "importances", "scores",
-            "marginal-means", "amce",
-        )
+    (
+        Question("predict", ("dearer.csv",)),
+        *(each for each in QUESTIONS if each.verb not in NOT_WEIGHTED),
     ),
     (
         Variation(
             "aggregation", "a weight of 3 for three trips",
             tables=lambda name, table: rows_of(table, range(300)) | {"n": [3] * 300},
+            first_only=True,
         ),
     ),
 )  # fmt: skip

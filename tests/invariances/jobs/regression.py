@@ -14,6 +14,7 @@ from invariances.frame import (
     rows_of,
     shuffled_columns,
     with_column,
+    with_rows,
 )
 
 AGES, SEXES, REGIONS = (20, 35, 50, 65, 80), ("f", "m"), ("north", "south", "east", "west")
@@ -80,10 +81,11 @@ QUESTIONS = (
     Question("check"),
     Question("loo"),
 )
+GAPS = [(None, 35, "f", "north"), ("left", 50, None, "south"), ("right", 80, "m", None)]
 IN_PROBABILITIES = ("effects", "comparisons", "contrasts", "poststratify", "variance-shares")
 BY_LABELS = (*IN_PROBABILITIES, "predict", "groups", "loo")
 
-WITH_RIVALS = "longer", "seeds", "order", "units", "aggregation", "besides"
+WITH_RIVALS = "longer", "seeds", "order", "units", "aggregation", "besides", "missing"
 BY_BRUTE_FORCE = (
     ("additive", "test_shares_are_weighted_means_over_cells", ("poststratify", "predict")),
     ("additive", "test_effects_are_averages_over_respondents", ("effects",)),
@@ -102,7 +104,7 @@ ANSWERS = Job(
     (
         longer(),
         other_seed(),
-        reversed_rows(verbs=(*BY_LABELS, "check", "export")),
+        reversed_rows(verbs=(*BY_LABELS, "check", "export", "fit", "report")),
         in_form("spss.sav"),
         shuffled_columns(tolerance=0.0, verbs=BY_LABELS),
         renamed("region", BACKWARDS, verbs=(*BY_LABELS, "export")),
@@ -111,6 +113,10 @@ ANSWERS = Job(
         Variation("units", "ages from 2000 on", **months(shift=2000)),
         with_column("id", lambda n: list(range(n)), tolerance=0.0),
         with_column("wave", lambda n: ["one"] * n, tolerance=0.0),
+        Variation(
+            "missing", "rows with gaps are left out", tolerance=0.0, first_only=True,
+            tables=with_rows(*GAPS), fit=lambda words: [*words, "--drop-incomplete"],
+        ),
     ),
     tests={
         ("brute_force", verb): f"tests/unit/regression/test_{file}.py::{test}"
@@ -123,13 +129,11 @@ ANSWERS = Job(
     reasons={
         ("files", "*"): "a file becomes one table for all jobs: tests of the readers",
         ("horizons", "*"): "nothing is asked over a horizon",
-        ("missing", "*"): "rows with a gap are refused, or left out and counted, for all verbs",
         ("power", "*"): "speaks of no agreement with the data, which only check and the page do",
         ("outside", "contrasts"): "log odds of one link are no constants of another",
         ("outside", "groups"): "differences of the averages that effects are held to",
         ("outside", "variance-shares"): "shares of terms are those of the link that is fitted",
         ("outside", "report"): "shows effects and comparisons, which have cells",
-        ("order", "report"): "shows effects and comparisons, which have cells",
         **dict.fromkeys(
             (("outside", verb) for verb in ("loo", "compare")),
             "scores the probabilities that predict is held to",
@@ -141,7 +145,6 @@ ANSWERS = Job(
             ((relation, "compare") for relation in WITH_RIVALS),
             "prints the sum that loo has in these cells, beside those of shares in the data",
         ),
-        ("order", "fit"): "prints effects and comparisons, which have cells",
     },
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from invariances.frame import (
     reversed_rows,
     shuffled_columns,
     with_column,
+    with_rows,
 )
 
 STATES = {"school": "z", "work": "y", "retired": "x"}
@@ -50,14 +51,6 @@ def as_spells(name, table):
             spells.append([person, year, year, state])
     columns = map(list, zip(*spells, strict=True))
     return dict(zip(("person", "begin", "end", "state"), columns, strict=True))
-
-
-def with_rows(*rows):
-    """More rows, of which nothing is expected but that the answers for the others stay."""
-    return lambda name, table: {
-        column: [*values, *(row[i] for row in rows)]
-        for i, (column, values) in enumerate(table.items())
-    }
 
 
 NOBODY = [("zz", year, None) for year in (2003, 2004, 2005)]
@@ -115,12 +108,13 @@ MARKOV = Job(
         Variation(
             "aggregation", "a count of one in every row", tolerance=0.0,
             tables=lambda name, t: changed(t, n=[1] * len(t["year"])),
-            fit=lambda words: [*words, "--count", "n"], verbs=("forecast", "transitions"),
+            fit=lambda words: [*words, "--count", "n"],
+            verbs=("forecast", "transitions", "predict", "export", "fit", "report"),
         ),
         Variation(
             "aggregation", "a weight of one for everybody", tolerance=0.0, first_only=True,
             tables=lambda name, t: changed(t, w=[1] * len(t["year"])),
-            fit=lambda words: [*words, "--weight", "w"], verbs=("effects", "check"),
+            fit=lambda words: [*words, "--weight", "w"],
         ),
         with_column("note", lambda n: ["x"] * n, tolerance=0.0),
         Variation(

@@ -8,6 +8,7 @@ from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")  # short on purpose
 def test_intervals_cover_shares_of_a_softmax_whose_counts_scatter():
     """Softmax curves with a peak in time, and a Dirichlet effect of each cell: 90 % intervals.

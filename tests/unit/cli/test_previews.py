@@ -80,11 +80,11 @@ def test_pages_are_written_while_it_runs_and_change_no_draw(tmp_path, monkeypatc
         return after
 
     with pages(tmp_path) as page:
-        found = drawn(tmp_path, slowly(page), tune=100)
+        found = drawn(tmp_path, slowly(page), tune=30)
     assert "Provisional" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert not page._thread.is_alive()
     with pages(tmp_path, fails) as page:
-        again = drawn(tmp_path / "again", slowly(page), tune=100)
+        again = drawn(tmp_path / "again", slowly(page), tune=30)
     np.testing.assert_array_equal(found["mean"], again["mean"])
 
 
@@ -117,6 +117,6 @@ def test_chains_wait_for_the_first_page(tmp_path, monkeypatch):
         time.sleep(0.002)
 
     with pages(tmp_path, slow) as page:
-        drawn(tmp_path, counting, tune=600)
+        drawn(tmp_path, counting, tune=200)
     assert meanwhile[0] <= 2  # either chain ends the sweep that it had begun
-    assert len(sweeps) == 2 * 604
+    assert len(sweeps) == 2 * 204

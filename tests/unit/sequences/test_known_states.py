@@ -111,6 +111,7 @@ def test_models_without_hidden_states_say_so(model):
         model.as_data(DATA)
 
 
+@pytest.mark.slow
 def test_inputs_and_known_states_from_a_table_to_a_page(tmp_path):
     rows = ["who,day,does,x,mood"]
     rng = np.random.default_rng(0)
