@@ -25,7 +25,7 @@ from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.answers import Forecast, NextChange, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
-from pgmult.sequences.data.sequences import Sequences
+from pgmult.sequences.data.sequences import Sequences, few_of
 from pgmult.sequences.figures import (
     in_steps,
     key_of,
@@ -60,6 +60,7 @@ _MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer dr
 _HISTORY = 100  # steps in a figure
 _CHECKED = 200  # draws that data are simulated from
 _HARDLY = 0.005  # a chance that is printed as 0.00
+_FEWEST_STAYS = 5  # from which on "nobody leaves" is said
 _MOST_LISTED = 2000  # sequences in tables, most of them on demand
 
 
@@ -154,7 +155,7 @@ def report(
     if isinstance(run.model, MultinomialHMM | MarkovChain):
         moves = transitions(run, probability=probability, max_draws=min(max_draws, _CHECKED))
         if len(moves.before) <= _MOST_ROWS and len(moves.after) <= _MOST_NAMED:
-            sections += _transitions(moves, steps)
+            sections += _transitions(moves, steps, _never_left(run, data) if is_chain else "")
             if panel and is_chain and len(moves.before) == len(moves.after):
                 shares = np.bincount(data.symbols, data.counts, data.num_symbols)
                 verdict[:0] = map(moves.sentence, np.argsort(-shares, kind="stable")[:3].tolist())
@@ -212,7 +213,28 @@ def report(
     return Report(title, verdict, sections, {**about, **facts}).save(place)
 
 
-def _transitions(moves: Transitions, steps: int) -> list[Section]:
+def _never_left(run: Posterior, data: Sequences) -> str:
+    """Which symbols nobody leaves in the data, though the model allows it."""
+    if run.model.allowed is not None or getattr(run.model, "order", 1) != 1:
+        return ""
+    symbol = seen_symbols(data, np.arange(data.num_symbols))
+    before, after = symbol[:-1], symbol[1:]
+    pairs = data.follows[1:] & (before >= 0) & (after >= 0)
+    stays, all_moves = (
+        np.bincount(before[chosen], minlength=data.num_symbols)
+        for chosen in (pairs & (before == after), pairs)
+    )
+    lasting = np.flatnonzero((stays == all_moves) & (stays >= _FEWEST_STAYS))
+    if not len(lasting):
+        return ""
+    names = few_of(np.asarray(labels_of(data))[lasting])
+    return (
+        f" In the data nobody leaves {names}: if nobody can, rule it out (--only-observed, or"
+        " MarkovChain's allowed)."
+    )
+
+
+def _transitions(moves: Transitions, steps: int, hint: str) -> list[Section]:
     """The matrix, and how long visits last and where they lead, with intervals."""
     sections = [moves.section()]
     if len(moves.before) == len(moves.after):
@@ -233,7 +255,7 @@ def _transitions(moves: Transitions, steps: int) -> list[Section]:
             Section(
                 f"Visits, and where they lead in {steps} steps",
                 f"Mean steps of a visit to a {moves.what}, median and interval, and the shares of"
-                f" all symbols or states {steps} steps after.",
+                f" all symbols or states {steps} steps after.{hint}",
                 head=("now", "lasts", *moves.after), rows=rows, shown=24,
                 figures=[
                     replace(shares.at(**{"from": name}).curves("step"), caption=f"after {name}")

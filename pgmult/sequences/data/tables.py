@@ -86,7 +86,7 @@ def sequences_of(
         the alphabet.
     sequence : str, optional
         The column that says to which sequence a row belongs; by default all rows are of one.
-        Sequences have the order of their numbers, or of the alphabet where they are none.
+        Sequences have the order of a categorical column, else that of numbers or of the alphabet.
     time : str, optional
         The column of steps, whole numbers or dates. Rows of one sequence and step add up, and steps
         without a row are missing. Left out, every row is a step in the order of the rows.
@@ -169,7 +169,11 @@ def sequences_of(
     def labelled(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
         names, number = numbered(in_one_form(labels, f"column {name!r}"))
         warn_of_look_alikes(names, f"column {name!r}")
-        return names, number
+        if (levels := cells[name].order) is None:
+            return names, number
+        rank = {level: i for i, level in enumerate(levels)}  # that of a categorical column
+        order = np.argsort([rank.get(name, len(rank)) for name in names], kind="stable")
+        return names[order], np.argsort(order)[number]
 
     cells_of_symbol = column(only, "symbol")
     num_rows, unknown = len(cells_of_symbol), missing_in(cells_of_symbol)
@@ -178,10 +182,6 @@ def sequences_of(
     if unknown.all():
         raise ValueError(f"column {only!r} must have a symbol, every row lacks one")
     symbols, numbers = labelled(labels_of(cells_of_symbol[~unknown], only), only)
-    if (order_of_levels := cells[only].order) is not None:  # that of a categorical column
-        rank = {level: i for i, level in enumerate(order_of_levels)}
-        by_level = np.argsort([rank.get(name, len(rank)) for name in symbols], kind="stable")
-        symbols, numbers = symbols[by_level], np.argsort(by_level)[numbers]
     of_symbol = np.zeros(num_rows, dtype=np.int64)
     of_symbol[~unknown] = numbers
     names, of_sequence = None, np.zeros(num_rows, dtype=np.int64)
