@@ -174,6 +174,7 @@ def _job(options: argparse.Namespace) -> Job:
             held_out |= {f"{_INPUT}{name}": cells for name, cells in table_of(later.design).items()}
     if options.model == "trend":
         data = data.last(options.memory or MultinomialTrend().memory)
+        options.compares = False  # see MultinomialTrend
     notes = {
         "title": options.title or f"{subject} in {options.data.name}",
         "source": f"{options.data} ({kind})",

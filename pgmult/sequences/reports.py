@@ -42,6 +42,7 @@ from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+from pgmult.sequences.models.trend import MultinomialTrend
 from pgmult.sequences.panels import (
     StandingOut,
     grouped,
@@ -113,7 +114,8 @@ def report(
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")
     facts = as_mapping(facts, "facts")
-    comparison = as_comparison(comparison)
+    is_trend = isinstance(run.model, MultinomialTrend)
+    comparison = False if is_trend else as_comparison(comparison)
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
     data = sequences_of(run)
@@ -142,6 +144,7 @@ def report(
         comparison = as_kind(compared, "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [
+        *([Leading(_largest_move(past, ahead), "What comes next")] if is_trend else []),
         *([] if is_chain else [Leading(_movement(past), "Which symbols move"), *_swings(run)]),
         Leading(_next(ahead), "What comes next"),
         Leading(_lasting(change), "The next change of symbol"),
@@ -332,6 +335,20 @@ def _seen(data: Sequences, path: IntArray | None) -> Section:
     else:
         which, shown = "", raster(data)
     return Section("Observed symbols", how % which, figures=[shown], shown=0)
+
+
+def _largest_move(past: StepProbs, ahead: Forecast) -> str:
+    """Where the forecast leads farthest from where a sequence ends."""
+    data, steps = ahead.sequences, ahead.mean.shape[1]
+    ends = past.mean[data.offsets[1:] - 1]
+    s, k = np.unravel_index(np.abs(ahead.mean[:, -1] - ends).argmax(), ends.shape)
+    lower, upper = ahead.quantiles[:, s, -1, k]
+    name, goes = name_of(data, int(s)), "rise" if ahead.mean[s, -1, k] > ends[s, k] else "fall"
+    where = f" in {name}" if data.num_sequences > 1 else ""
+    return (
+        f"Within {steps} steps the probability of {labels_of(data)[k]}{where} is to {goes} most,"
+        f" from {ends[s, k]:.2f} to {ahead.mean[s, -1, k]:.2f} [{lower:.2f}, {upper:.2f}]."
+    )
 
 
 def _lasting(change: NextChange) -> str:

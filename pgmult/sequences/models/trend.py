@@ -130,9 +130,9 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
     Notes
     -----
     Forecasts are of the sequences that the run is of: other ones need a run of their own.
-    Predictions of a step from those before it (`compare`, ``predict(filtered=True)``) come from a
-    Gaussian filter given a draw's parameters, exact as far as counts of a stick tell its psi like a
-    Gaussian.
+    ``predict(filtered=True)`` comes from a Gaussian filter given a draw's parameters, exact as far
+    as counts of a stick tell its psi like a Gaussian; levels are filtered, but parameters and
+    scales know all steps. So runs are judged by forecasts of what was held out, not by `compare`.
 
     A sweep costs O(num_steps num_sticks), some 60 passes over the data.
     """

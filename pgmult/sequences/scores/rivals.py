@@ -37,6 +37,7 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences, with_rows
 from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.sequences.models.lds import usual_state_dim
 from pgmult.sequences.models.markov import MarkovChain
+from pgmult.sequences.models.trend import MultinomialTrend
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of
 from pgmult.sequences.scores.one_step import by_draw, check_continued, scored
 
@@ -105,6 +106,12 @@ def compare(
     Where particles would take long, fewer draws are used, and the beginnings of sequences alone.
     """
     seed, leave_out = as_seed(random_seed), held_out is None
+    if isinstance(run.model, MultinomialTrend):
+        raise TypeError(
+            "run must be of a model that predicts steps given its draws, got one of"
+            " MultinomialTrend, each step of which has a level of its own: hold steps out, and"
+            " compare forecasts of them"
+        )
     how = (
         "Each step is predicted from those before it, by draws given all other steps"
         " (leave-one-out)."
