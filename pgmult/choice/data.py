@@ -299,7 +299,9 @@ class ChoiceRows:
         return np.asarray((counts * np.where(is_count, 1.0, totals)[:, None])[of_row, place])
 
 
-def _between(bounds: IntArray, which: Any) -> tuple[Any, IntArray]:
+def _between(
+    bounds: IntArray, which: slice | IntArray | range
+) -> tuple[slice | IntArray, IntArray]:
     """Rows between bounds, neighbours as a slice; and the bounds among these rows."""
     which = range(*which.indices(len(bounds) - 1)) if isinstance(which, slice) else which
     if isinstance(which, range) and which.step == 1:

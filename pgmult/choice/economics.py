@@ -6,7 +6,6 @@ shares in the columns of the table (Train 2009, "Discrete choice methods with si
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ _SAME = 1e-6  # relative error of derivatives
 
 def settings_of(
     data: ChoiceRows, at: Mapping[str, object] | None
-) -> tuple[dict[str, Any], list[ChoiceRows]]:
+) -> tuple[dict[str, list[object]], list[ChoiceRows]]:
     """Columns that are set, with their values, and the data for each combination of these."""
     asked = {name: list(np.atleast_1d(values)) for name, values in as_mapping(at, "at").items()}
     settings = [data]

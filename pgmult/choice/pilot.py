@@ -12,7 +12,7 @@ accepted follows the number with which four fifths are.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,6 +24,9 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from pgmult.choice.mixed_logit import MixedLogit, MixedLogitState
 
 PARTS = 4  # of a path of the population, or more
 _MOST_PARTS = 64
@@ -78,7 +81,7 @@ class Frame(NamedTuple):
         root = np.linalg.cholesky(self.factor[:, None] * cov * self.factor)
         return Population(self.factor * mean + self.shift, self.of_fixed * coefficients, root)
 
-    def tastes_inside(self, state: Any) -> FloatArray:
+    def tastes_inside(self, state: "MixedLogitState") -> FloatArray:
         """People's tastes in a state, of scaled attributes, ``(num_attributes, num_lanes)``."""
         out, num = self.empty(len(self.factor)), len(self.order)
         out[:, :num] = (self.factor * state.tastes + self.shift)[self.order].T
@@ -193,7 +196,7 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 @once_a_data_set
-def piloted(data: ChoiceRows, model: Any) -> tuple[FloatArray, FloatArray, int]:
+def piloted(data: ChoiceRows, model: "MixedLogit") -> tuple[FloatArray, FloatArray, int]:
     """The base that a chain starts with, and the metric and parts of its paths of the population.
 
     Modes make the spread of tastes too small; short chains, whose noise is the same for all data,
@@ -229,7 +232,7 @@ def enough(parts: int, accepted: float) -> int:
     return int(np.clip(round(parts * math.sqrt(ratio)), PARTS, _MOST_PARTS))
 
 
-def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
+def _climbed(data: ChoiceRows, model: "MixedLogit") -> FloatArray:
     """Coordinates of the population near the mode of Laplace's approximation."""
     frame, rng = Frame.of(data), np.random.default_rng(0)
     white = np.zeros_like(frame.empty(len(data.random)))
@@ -238,7 +241,7 @@ def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     for _ in range(_ROUNDS):
         state = model.near(rng, data, base, np.zeros((len(base),) * 2), PARTS)
 
-        def loss(q: FloatArray, state: Any = state) -> tuple[float, FloatArray]:
+        def loss(q: FloatArray, state: "MixedLogitState" = state) -> tuple[float, FloatArray]:
             sums = model.carried(None, state, white, data, q)[2]
             value, slope = model.log_density(frame, q, sums)
             return -value, -slope
@@ -247,7 +250,9 @@ def _climbed(data: ChoiceRows, model: Any) -> FloatArray:
     return base
 
 
-def metric_of(data: ChoiceRows, model: Any, base: FloatArray, times: int = 1) -> FloatArray:
+def metric_of(
+    data: ChoiceRows, model: "MixedLogit", base: FloatArray, times: int = 1
+) -> FloatArray:
     """Approximate the upper root of the covariance of the population's coordinates.
 
     With tastes integrated out, given people's curvatures K near the base, the information of mean

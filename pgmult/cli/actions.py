@@ -137,7 +137,7 @@ class ActionParser(Parser):
     Help of other actions then needs no import of what answers this one.
     """
 
-    fill: Sequence[Callable[[Parser], Any]] = ()
+    fill: Sequence[Callable[[Parser], object]] = ()
 
     def complete(self) -> None:
         """Add the options, unless they are there."""
@@ -253,7 +253,7 @@ def add_room(commands: Any, room: Room) -> None:
         added.set_defaults(command=command)
         added.fill = add
 
-    def of_run(page: str) -> Callable[[Parser], Any]:
+    def of_run(page: str) -> Callable[[Parser], object]:
         return lambda parser: add_options(parser, page, other={"nargs": "?"})
 
     action(

@@ -63,7 +63,7 @@ def _pattern(text: str) -> tuple[str, str]:
     return name, columns
 
 
-def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, Any]:
+def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, object]:
     """The columns of alternatives in a table with a row for each occasion, for a run's notes."""
     from pgmult.choice.data import outcome_of
     from pgmult.choice.tables import wide_columns

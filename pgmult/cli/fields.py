@@ -267,7 +267,7 @@ def _whole_lines(
     return notes
 
 
-def _known_places(where: str, column: str, options: argparse.Namespace) -> Any:
+def _known_places(where: str, column: str, options: argparse.Namespace) -> object:
     from pgmult.datasets.states import us_states
     from pgmult.fields.places import Places, places_of
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pgmult.core.typing import FloatArray, IntArray
+    from pgmult.datasets.tables import DataTable
 
 _TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
 _MOST_LABELS, MOST_OUTCOMES = 300, 20
@@ -359,7 +360,7 @@ def shortened(value: object) -> str:
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."
 
 
-def columns_of(table: Any) -> list[ColumnGuess]:
+def columns_of(table: "DataTable") -> list[ColumnGuess]:
     """The columns of a table, with what each holds."""
     import numpy as np
 

@@ -202,7 +202,7 @@ def _write_notes(run: Path, notes: Mapping[str, object]) -> None:
     sealed.write(run / _NOTES, text.encode())
 
 
-def _notes(run: Path, family: Family) -> dict[str, Any]:
+def _notes(run: Path, family: Family) -> dict[str, object]:
     from pgmult.core import sealed
 
     place = run / _NOTES

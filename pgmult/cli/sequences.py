@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.previews import page_of_brief_run
@@ -32,7 +35,11 @@ from pgmult.cli.shared import (
     unfollow,
     width,
 )
+from pgmult.core.typing import Model
 from pgmult.sequences.family import SEQUENCES
+
+if TYPE_CHECKING:
+    from pgmult.sequences.data.sequences import Sequences
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
@@ -222,7 +229,9 @@ def _formula(options: argparse.Namespace) -> str | None:
     return f"~ {' + '.join(term for term in terms if term)}"
 
 
-def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tuple[Any, str]:
+def _model(
+    options: argparse.Namespace, data: "Sequences", notes: dict[str, str]
+) -> tuple["Model[Sequences, Any]", str]:
     """The model that was asked for, and what it is in words; by brief runs, if there are several.
 
     These have a page of the first of them, with these notes.
@@ -273,7 +282,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 
-def _allowed(options: argparse.Namespace, data: Any) -> Any:
+def _allowed(options: argparse.Namespace, data: Any) -> NDArray[np.bool_] | None:
     """Return which transitions are possible; None if all are."""
     import numpy as np
 
@@ -302,7 +311,9 @@ def _allowed(options: argparse.Namespace, data: Any) -> Any:
     return allowed
 
 
-def _hidden(options: argparse.Namespace, data: Any) -> dict[str, tuple[Any, str]]:
+def _hidden(
+    options: argparse.Namespace, data: "Sequences"
+) -> dict[str, tuple["Model[Sequences, Any]", str]]:
     """Hidden Markov models of the numbers of states that were asked for."""
     from pgmult.sequences.models.hmm import MultinomialHMM
     from pgmult.sequences.models.mixed_hmm import MixedHMM
@@ -447,7 +458,7 @@ def _is_table(path: Path) -> bool:
     return is_table(local_path(path)) or _suffix(path) in TABLES
 
 
-def _read_text(options: argparse.Namespace) -> Any:
+def _read_text(options: argparse.Namespace) -> "Sequences":
     from pgmult.datasets.files import lines_of, read_file
     from pgmult.datasets.text import normal_form, split_words
     from pgmult.sequences.data.sequences import as_sequences

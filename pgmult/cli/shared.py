@@ -13,7 +13,10 @@ from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+if TYPE_CHECKING:
+    from pgmult.cli.runs import StoredRun
 
 _BEGAN = perf_counter()
 
@@ -98,7 +101,7 @@ def share(text: str) -> float:
     return value
 
 
-def value_of(text: str) -> Any:
+def value_of(text: str) -> object:
     """A number where it is one, a label otherwise; a label that looks like a number stays it."""
     from pgmult.core.labels import Written
 
@@ -110,7 +113,7 @@ def value_of(text: str) -> Any:
     return text.strip()
 
 
-_KINDS: Mapping[str, Any] = {
+_KINDS: Mapping[str, Callable[[str], object]] = {
     "X": float, "P": share,
     **dict.fromkeys(("RUN", "OTHER", "TABLE", "DATA", "FILE", "FOLDER", "PAGE"), Path),
 }  # fmt: skip
@@ -226,7 +229,7 @@ def _how(name: str, form: str, text: str) -> dict[str, Any]:
     return how
 
 
-def arguments_of(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, Any]:
+def arguments_of(asked: Sequence[Option], options: argparse.Namespace) -> dict[str, object]:
     """Return the keyword arguments that options give to a function."""
     return {name: value for one in asked for name, value in one.arguments(options).items()}
 
@@ -240,7 +243,7 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, Any] | None:
+def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, object] | None:
     """Return columns with the values that ``--at`` gives them."""
     settings: dict[str, Any] = {}
     for text in texts:
@@ -437,7 +440,7 @@ def complete_for(
 
 
 def predict_complete(
-    run: Any,
+    run: "StoredRun",
     table: Any,
     columns: Sequence[str],
     options: argparse.Namespace,
@@ -475,7 +478,7 @@ class Recipe(NamedTuple):
     columns: tuple[str, ...] = ()
     others: tuple[str, ...] = READING
 
-    def write(self, options: argparse.Namespace) -> dict[str, Any]:
+    def write(self, options: argparse.Namespace) -> dict[str, object]:
         """Return the values of these options, for the notes of a run."""
         values = {name: getattr(options, name) for name in (*self.columns, *self.others)}
         return {"recipe": {name: value for name, value in values.items() if value is not None}}
@@ -537,7 +540,7 @@ def draw(answer: Any, path: Path | None, stream: TextIO | None = None) -> None:
         print(f"Figure: {path}", file=stream)
 
 
-def columns_of(answer: Any) -> Mapping[str, Any]:
+def columns_of(answer: Any) -> Mapping[str, object]:
     """Return the numbers of an answer, by column."""
     from pgmult.core.tabled import Table
 
@@ -567,7 +570,7 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> 
     print(f"{size:,} rows: {out}", file=sys.stderr)
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     import numpy as np
 
     from pgmult.core.tables import date_text

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.actions import Question, Room
 from pgmult.cli.runs import Job, StoredRun
@@ -37,6 +37,10 @@ from pgmult.cli.shared import (
 )
 from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
+
+if TYPE_CHECKING:
+    from pgmult.topics.data.corpus import Corpus
+    from pgmult.topics.models.topic_model import TopicModel
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
 _COLUMNS = ("column", "names", "count", "wide")
@@ -164,7 +168,7 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _draws_kept(
-    names: Sequence[str], model: Any, corpus: Any, options: argparse.Namespace
+    names: Sequence[str], model: "TopicModel", corpus: "Corpus", options: argparse.Namespace
 ) -> dict[str, int]:
     """Every how manyth draw is kept of each variable; of large ones as many as asked, or fit."""
     absent = model.absent(corpus)
@@ -260,7 +264,7 @@ def _of_files(options: argparse.Namespace) -> dict[str, Any]:
     return how | {"documents": options.documents or "lines"} | _choices(options)
 
 
-def _print_corpus(corpus: Any, said: list[str]) -> None:
+def _print_corpus(corpus: "Corpus", said: list[str]) -> None:
     """What was read, and what was lost on the way."""
     print("\n".join(said))
     if corpus.table is not None and corpus.table.losses is not None:
@@ -271,7 +275,7 @@ def _print_corpus(corpus: Any, said: list[str]) -> None:
         print(f"{repeats:,} {have} {advice}", flush=True)
 
 
-def _repeats(corpus: Any) -> int:
+def _repeats(corpus: "Corpus") -> int:
     """How many documents have the words of one before them, each as often, and more than one."""
     if corpus.num_tokens > _MOST_COMPARED:
         return 0
@@ -346,7 +350,7 @@ def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, o
     return None
 
 
-def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple[Any, str]:
+def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple["Corpus", str]:
     """Other documents, read as those of a run were, and what they are."""
     from pgmult.datasets.readers import COUNTED, recognise
 

@@ -20,6 +20,9 @@ from pgmult.core.reports import Section
 from pgmult.core.tabled import Table
 from pgmult.core.typing import FloatArray
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 
 class Answer(ABC):
     """The answer to a question about a run; print it for its table.
@@ -75,7 +78,7 @@ class Answer(ABC):
         """
         return Section(title, note, table=self.table(), figures=[self.figure(**options)])
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """Return the numbers of the table as a pandas data frame.
 
         Raises

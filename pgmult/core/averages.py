@@ -206,7 +206,7 @@ def differences(
         column = next(iter(several))
         raise ValueError(f"at must have one value of {column!r}, got several (see by=)")
     fixed = _with(rows, lists, [values[0] for values in lists.values()])
-    averages: dict[tuple[str, Any], FloatArray] = {}
+    averages: dict[tuple[str, object], FloatArray] = {}
     for pair in pairs:
         for value in (pair.one, pair.other):
             if (pair.column, value) not in averages:
@@ -252,7 +252,7 @@ def in_words(settings: Mapping[str, object] | None) -> str:
 
 def _settings(
     rows: Rows, settings: Mapping[str, object] | None, grouping: Sequence[str]
-) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+) -> tuple[dict[str, list[object]], dict[str, list[object]]]:
     """The values of each column that is set, and those of columns with several."""
     lists: dict[str, list[Any]] = {}
     several: dict[str, list[Any]] = {}
@@ -388,7 +388,7 @@ def _empty(axes: Mapping[str, Any], place: Sequence[Any], weight: str | None) ->
 
 def _values(
     cells: object, chosen: NDArray[np.bool_], asked: Sequence[object] | None, name: str
-) -> list[Any]:
+) -> list[object]:
     """The values asked for, as the column has them."""
     present = np.unique(np.asarray(cells)[chosen])
     if present.dtype.kind == "U":

@@ -28,7 +28,7 @@ True
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Annotated, Any
@@ -145,7 +145,7 @@ class Estimand(Checked, Answer):
         above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
         return _over(self.draws, np.mean, np.nanmean, above)
 
-    def columns_of(self, axis: str) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def columns_of(self, axis: str) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
         """The columns that label an axis."""
         labels = self.labels.get(axis)
         if labels is None:
@@ -390,7 +390,9 @@ def are_numbers(values: Sequence[object] | NDArray[np.generic]) -> bool:
     return np.asarray(values).dtype.kind in "iufM"
 
 
-def _points_and_gaps(x: FloatArray, places: object, shares: object) -> tuple[Any, Any]:
+def _points_and_gaps(
+    x: FloatArray, places: object, shares: object
+) -> tuple[list[tuple[FloatArray, FloatArray]], list[tuple[float, float]]]:
     """What was observed for each line, and the stretches of x where nothing was."""
     where, observed = places_of(places), np.asarray(shares, dtype=np.float64)
     is_observed = ~np.isnan(observed).any(axis=1)
@@ -411,7 +413,12 @@ def places_of(values: object) -> FloatArray:
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
 
 
-def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatArray:
+def _over(
+    draws: FloatArray,
+    whole: Callable[..., FloatArray],
+    with_gaps: Callable[..., FloatArray],
+    *values: ArrayLike,
+) -> FloatArray:
     """A statistic of draws; nan where no draw says anything."""
     if not np.isnan(draws).any():
         return np.asarray(whole(*values, axis=0))
@@ -420,6 +427,8 @@ def _over(draws: FloatArray, whole: Any, with_gaps: Any, *values: Any) -> FloatA
         return np.asarray(with_gaps(*values, axis=0))
 
 
-def _taken(values: Sequence[object] | NDArray[np.generic], rows: NDArray[np.generic]) -> list[Any]:
+def _taken(
+    values: Sequence[object] | NDArray[np.generic], rows: NDArray[np.generic]
+) -> list[object]:
     """Values of some rows, none of them changed."""
     return [values[row] for row in rows]

@@ -62,7 +62,7 @@ class Verb:
         return ""
 
     @staticmethod
-    def models_of(run: Any) -> set[str]:
+    def models_of(run: Run) -> set[str]:
         """Names of the class of a run's model and of its bases."""
         return {kind.__name__ for kind in type(run.model).__mro__}
 

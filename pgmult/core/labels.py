@@ -56,7 +56,7 @@ class Written(float):
         number.text = plain_label(text)
         return number
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Written, (self.text,)
 
 

@@ -28,7 +28,7 @@ _BLOCK = 2**22  # bytes of a block, which has a checksum
 _DIGITS = 8  # of one
 _PAGE = 2**12  # bytes of a block whose sum is in its checksum
 
-_checked: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+_checked: dict[tuple[object, ...], NDArray[np.bool_]] = {}
 """Of every file, which of its blocks this process has compared."""
 
 

@@ -85,7 +85,7 @@ def paragraphs(lines: Iterable[str]) -> Markup:
     return joined(tag("p", line) for line in lines)
 
 
-def _each(children: Iterable[Any]) -> Iterable[str]:
+def _each(children: Iterable[object]) -> Iterable[str]:
     for child in children:
         if isinstance(child, Markup):
             yield child

@@ -27,7 +27,7 @@ def once_a_data_set(
     Chains that ask at the same time wait for the one that finds it.
     """
     lock = RLock()
-    known: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Answer]] = WeakKeyDictionary()
+    known: WeakKeyDictionary[object, tuple[tuple[object, ...], Answer]] = WeakKeyDictionary()
 
     @wraps(function)
     def ask(data: Data, /, *others: Others.args, **named: Others.kwargs) -> Answer:

@@ -156,7 +156,7 @@ class _Plan(NamedTuple):
 
 
 @cache
-def _plan(kind: Any) -> _Plan:
+def _plan(kind: type) -> _Plan:
     """What is to be done with a new object, read from its class once."""
     named = tuple(field for field in _declared(kind) if field.checks or field.axes)
     steps = [base.__dict__["_complete"] for base in kind.__mro__ if "_complete" in base.__dict__]
@@ -164,7 +164,7 @@ def _plan(kind: Any) -> _Plan:
 
 
 @cache
-def _declared(kind: Any) -> tuple[_Field, ...]:
+def _declared(kind: type) -> tuple[_Field, ...]:
     types = {field.name: field.type for field in fields(kind) if field.init}
     if any(isinstance(annotation, str) for annotation in types.values()):
         hints = get_type_hints(kind, include_extras=True)
@@ -196,7 +196,7 @@ def _checks_of(annotation: Any) -> tuple[Check, ...]:
     """The check that a type without functions beside it stands for."""
     if get_origin(annotation) is Literal:
         return (partial(as_choice, choices=get_args(annotation)),)
-    checks: Mapping[Any, Check] = {bool: as_flag, int: as_positive_int, float: as_real}
+    checks: Mapping[object, Check] = {bool: as_flag, int: as_positive_int, float: as_real}
     if annotation in checks:
         return (checks[annotation],)
     is_class = isinstance(annotation, type) and get_origin(annotation) is None

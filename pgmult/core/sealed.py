@@ -278,7 +278,7 @@ def npz_members(path: Path, seed: int) -> Iterator[dict[str, Callable[[], IO[byt
 
 def read_npz(
     path: Path, seed: int, wanted: Callable[[str], bool] = lambda name: True
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """Read the arrays of a sealed ``.npz`` file whose names are wanted."""
     with npz_members(path, seed) as members:
         arrays = {}
@@ -289,7 +289,7 @@ def read_npz(
         return arrays
 
 
-def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Shape, whether it is in Fortran's order, and dtype of the array in a ``.npy`` file.
 
     Python parses the header, and Python 3.11 may fail at that with a SystemError where two threads
@@ -303,7 +303,7 @@ def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
     return _HEADERS[np.lib.format.read_magic(file)](file)
 
 
-def parsed_array(content: bytes) -> NDArray[Any]:
+def parsed_array(content: bytes) -> NDArray[np.generic]:
     """The array in the content of a ``.npy`` file, which must be as long as its header claims."""
     file = io.BytesIO(content)
     shape, is_fortran, dtype = array_header(file)

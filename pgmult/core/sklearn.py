@@ -20,7 +20,7 @@ class _TypedColumns(Protocol):
     dtypes: Any
 
 
-def as_classes(y: object) -> tuple[NDArray[Any], IntArray]:
+def as_classes(y: object) -> tuple[NDArray[np.generic], IntArray]:
     """The classes of labels, in order, and the number of each row's.
 
     Raises

@@ -26,7 +26,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_path
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tables import as_frame, date_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 WIDTH = 100
 _GAP = "  "
@@ -110,7 +113,7 @@ class Table:
     def __len__(self) -> int:
         return len(self.parts[0].values)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> "DataFrame":
         """The numbers as a pandas data frame.
 
         Raises
@@ -234,7 +237,7 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | NDArray[np.
         line.truncate()
 
 
-def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[Any]:
+def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[object]:
     """Cells of a column."""
     numbers = [float(x) for x in column if isinstance(x, float | np.floating) and x == x]
     floats = {float(f"{x:.13g}") for x in numbers}  # numbers that differ by rounding are one

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 T = TypeVar("T")
 
@@ -41,7 +44,7 @@ class _LabelledArray(Protocol):
 
     dims: Any
 
-    def to_dataframe(self) -> Any: ...
+    def to_dataframe(self) -> "DataFrame": ...
 
 
 class Cells(NamedTuple):
@@ -72,7 +75,7 @@ class Cells(NamedTuple):
     is_ordered: bool = False
     title: str = ""
 
-    def take(self, rows: Any) -> "Cells":
+    def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
         east, later = (None if x is None else x[rows] for x in (self.east, self.later))
@@ -198,7 +201,7 @@ class Lazily(Mapping[str, T]):
         return len(self._names)
 
 
-def as_columns(table: object, name: str) -> Mapping[str, NDArray[Any]]:
+def as_columns(table: object, name: str) -> Mapping[str, NDArray[np.generic]]:
     """The columns of a table, as arrays of one axis and one length: see `exact_columns`."""
     cells = exact_columns(table, name)
     return Lazily(cells, lambda column: cells[column].values)
@@ -301,7 +304,7 @@ def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
     return Cells(values, order, east, later, is_ordered)
 
 
-def _dtype_of(column: object) -> Any:
+def _dtype_of(column: object) -> object:
     """The type of a column, which in a data frame may be wrapped."""
     native = column.to_native() if hasattr(column, "to_native") else column
     return getattr(native, "dtype", None)
@@ -309,7 +312,7 @@ def _dtype_of(column: object) -> Any:
 
 def _of_series(
     column: Any,
-) -> tuple[NDArray[Any], tuple[str, ...] | None, IntArray | None]:
+) -> tuple[NDArray[np.generic], tuple[str, ...] | None, IntArray | None]:
     """Cells of a series of pandas, polars or pyarrow, order of its categories, seconds from UTC."""
     try:
         import narwhals.stable.v1 as narwhals
@@ -365,7 +368,7 @@ def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
     return mixed
 
 
-def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[Any]:
+def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[np.generic]:
     """Numbers as a file writes them: None where there is none, every digit kept.
 
     Whole numbers stay whole, and strings where they pass 64 bits; where one number is written in
@@ -472,7 +475,7 @@ def counts_of(column: NDArray[np.generic], name: str) -> IntArray:
 
 def _local_times(
     cells: list[object], name: str, time_zone: str | None
-) -> tuple[list[Any], IntArray | None]:
+) -> tuple[list[object], IntArray | None]:
     """Times with zones as the calendar of their one zone, or of the zone that is asked for.
 
     Beside them by how many seconds they are ahead of UTC, if that is known.
@@ -542,7 +545,7 @@ def zone_of(name: str) -> datetime.tzinfo:
 
 def chosen_columns(
     columns: Mapping[str, NDArray[np.generic]], chosen: Sequence[str], table: str, argument: str
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """Some columns of a table, which must be there and must not repeat.
 
     Raises
@@ -622,7 +625,7 @@ def date_text(date: np.datetime64) -> str:
     return str(date).removesuffix("T00:00:00")
 
 
-def as_frame(columns: Mapping[str, NDArray[np.generic]]) -> Any:
+def as_frame(columns: Mapping[str, NDArray[np.generic]]) -> "DataFrame":
     """A pandas data frame.
 
     Raises

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from pgmult.datasets.files import (
 )
 from pgmult.datasets.labelled import labelled_columns
 from pgmult.datasets.workbooks import workbook_rows
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _THOUSANDS = ".'\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE} "
@@ -374,7 +377,9 @@ def cells_of_file(
     _check_there(path, names, columns, delimiter)
 
 
-def _check_there(path: Path, names: Sequence[str], columns: Any, delimiter: str | None) -> None:
+def _check_there(
+    path: Path, names: Sequence[str], columns: dict[str, None], delimiter: str | None
+) -> None:
     unknown = [name for name in names if name not in columns]
     if unknown:
         split = "" if delimiter is None else f" with delimiter {delimiter!r}"
@@ -392,8 +397,11 @@ def _up_to(lines: Iterator[str], characters: int) -> list[str]:
 
 
 def _csv_cells(
-    rows: Iterator[list[str]], names: Sequence[str], columns: Any, no_value: frozenset[str]
-) -> Iterator[tuple[Any, ...]]:
+    rows: Iterator[list[str]],
+    names: Sequence[str],
+    columns: dict[str, None],
+    no_value: frozenset[str],
+) -> Iterator[tuple[object, ...]]:
     header = list(columns)
     places = [header.index(name) for name in names if name in columns]
     for row in rows:
@@ -402,13 +410,13 @@ def _csv_cells(
 
 def _json_cells(
     lines: Iterable[str], path: Path, names: Sequence[str], columns: dict[str, None]
-) -> Iterator[tuple[Any, ...]]:
+) -> Iterator[tuple[object, ...]]:
     for row in _json_rows(lines, path):
         columns |= dict.fromkeys(row)
         yield tuple(map(row.get, names))
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(path: Path) -> "ParquetFile":
     """An open file."""
     try:
         from pyarrow import parquet
@@ -426,7 +434,7 @@ def _parquet(path: Path) -> Any:
 
 def _parquet_cells(
     path: Path, names: Sequence[str], meter: Meter | None
-) -> tuple[Iterator[tuple[Any, ...]], dict[str, None]]:
+) -> tuple[Iterator[tuple[object, ...]], dict[str, None]]:
     file = _parquet(path)
     columns = dict.fromkeys(file.schema_arrow.names)
 
@@ -613,7 +621,7 @@ def _checked_rows(
         raise ValueError(f"{path}, line {start}: {what} ({remedy})") from None
 
 
-def _json_records(path: Path, encoding: str | None) -> list[dict[str, Any]]:
+def _json_records(path: Path, encoding: str | None) -> list[dict[str, object]]:
     """Rows of a JSON file: an array of objects, columns by name, or an object a line."""
     text = read_file(path, encoding_of(path, encoding))
     try:
@@ -642,7 +650,7 @@ def _json_records(path: Path, encoding: str | None) -> list[dict[str, Any]]:
     return [_flat(row) for row in held]
 
 
-def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
+def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, object]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -671,7 +679,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _one_kind(items: list[object], no_value: frozenset[str]) -> list[Any]:
+def _one_kind(items: list[object], no_value: frozenset[str]) -> list[object]:
     """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
     items = [None if isinstance(item, str) and item in no_value else item for item in items]
     present = [item for item in items if item is not None]

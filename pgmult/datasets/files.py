@@ -15,9 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 DELIMITED, LINES = (".csv", ".tsv", ".tab", ".dat"), (".jsonl", ".ndjson")
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -145,7 +149,7 @@ def tables_of(path: Path) -> list[Path]:
     return files
 
 
-def library(module: str, path: Path) -> Any:
+def library(module: str, path: Path) -> ModuleType:
     """Import the library that reads a file.
 
     Raises
@@ -315,7 +319,7 @@ class _Metered(io.FileIO):
 
     meter: Meter | None = None
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         size = super().readinto(buffer)
         if self.meter is not None:
             self.meter.done += size

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -60,6 +60,9 @@ from pgmult.datasets.text import (
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _RAW = "words", "counts"  # of all words, before it is known which stay
 _MOST_WORDS = 500_000  # different ones in memory
@@ -392,7 +395,7 @@ def _npz_blocks(path: Path, words: list[str] | None, _: Meter) -> Iterator[Corpu
         raise ValueError(f"{path}: a matrix without rows")
 
 
-def _csr_blocks(path: Path) -> Iterator[Any] | None:
+def _csr_blocks(path: Path) -> Iterator["csr_array"] | None:
     """Rows of a matrix whose rows are compressed, some at a time; None if it is another."""
     try:
         with zipfile.ZipFile(path) as file, np.load(path, allow_pickle=False) as small:
@@ -411,14 +414,14 @@ def _csr_blocks(path: Path) -> Iterator[Any] | None:
     return _each_block(path, shape)
 
 
-def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator[Any]:
+def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator["csr_array"]:
     try:
         yield from _rows_of(path, shape)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ValueError(f"{path}: a damaged archive ({error or type(error).__name__})") from None
 
 
-def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator[Any]:
+def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator["csr_array"]:
     with zipfile.ZipFile(path) as file:
         indptr, indices, data = (_Member(file, name) for name in ("indptr", "indices", "data"))
         last = indptr.read(1)
@@ -447,7 +450,7 @@ class _Member:
         if self._dtype.hasobject:
             raise ValueError("it holds objects")
 
-    def read(self, count: int) -> NDArray[Any]:
+    def read(self, count: int) -> NDArray[np.generic]:
         content = self._stream.read(count * self._dtype.itemsize)
         return np.frombuffer(content, self._dtype)
 

@@ -4,7 +4,6 @@ The axis is the first input of numbers or dates, and the other inputs are the pl
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +43,7 @@ class Grid:
     upper: FloatArray
     axis: str
     x: FloatArray
-    along: NDArray[Any]
+    along: NDArray[np.generic]
     place: IntArray
     places: list[str]
     counted: BoolArray

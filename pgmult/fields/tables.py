@@ -57,7 +57,7 @@ _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a cat
 Absent = Literal["zero", "not counted"]
 
 
-def field_of(table: Any, **options: Any) -> CountField:
+def field_of(table: object, **options: Any) -> CountField:
     """The data of `read_field`, with a warning of what was guessed; options are as there."""
     data, guess, _, totals = read_field(table, **options)
     for words in (f"{guess} (absent= says so)" if guess else "", totals):
@@ -198,7 +198,7 @@ def read_field(
 
 def _as_long(
     columns: Mapping[str, NDArray[np.generic]], inputs: Sequence[str], wide: Sequence[str]
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """A row for each category of a table that has a column for each."""
     numbers = chosen_columns(columns, [*wide], "table", "wide")
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
@@ -343,7 +343,7 @@ def with_table(
 
 def _with_dates(
     columns: Mapping[str, NDArray[np.generic]], places: Mapping[str, object] | None
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
     placed = places if isinstance(places, Mapping) else {}  # anything else is refused later
     dates = {name: dates_of(column) for name, column in columns.items() if name not in placed}
@@ -453,7 +453,7 @@ def _warn_of_same_points(
             return
 
 
-def _shown(column: NDArray[np.generic]) -> NDArray[Any]:
+def _shown(column: NDArray[np.generic]) -> NDArray[np.generic]:
     """A column of inputs as reports show it: dates, numbers or names."""
     if column.dtype.kind == "M":
         return column.astype(_DATES)
@@ -506,7 +506,7 @@ def axis_and_places(
         values, combinations, filled = (np.unique(way, axis=1).shape[1] for way in ways)
         if filled < _LEAST_FILLED * values * combinations:
             axis, others = "", [*arrays.values()]
-    along: NDArray[Any] = arrays.get(axis, np.zeros(num_rows))
+    along: NDArray[np.generic] = arrays.get(axis, np.zeros(num_rows))
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = _in_order(np.array(labels or [""] * num_rows))

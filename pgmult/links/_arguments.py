@@ -1,7 +1,6 @@
 """What both links ask of their arguments, and the multinomial draw they share."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +50,7 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"axes must match or broadcast, got {described}") from None
 
 
-def as_rows(array: NDArray[np.generic], leading: tuple[int, ...]) -> NDArray[Any]:
+def as_rows(array: NDArray[np.generic], leading: tuple[int, ...]) -> NDArray[np.generic]:
     """``(rows, width)``, C-ordered and writable: one type for the compiled code."""
     width = array.shape[-1]
     if array.shape[:-1] != leading:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
@@ -71,7 +72,9 @@ def _arviz() -> Any:
     return arviz
 
 
-def _of_rows(posterior: Draws, data: object, random_seed: int) -> dict[str, dict[str, Any]]:
+def _of_rows(
+    posterior: Draws, data: object, random_seed: int
+) -> dict[str, dict[str, tuple[tuple[str, ...], NDArray[np.generic]]]]:
     """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, PredictsRows | PredictsRowsInTurn):
@@ -128,7 +131,7 @@ def _of_rows(posterior: Draws, data: object, random_seed: int) -> dict[str, dict
 def _of_draw(
     rng: np.random.Generator,
     model: PredictsRows[Data] | PredictsRowsInTurn[Data],
-    draw: Mapping[str, Any],
+    draw: Mapping[str, NDArray[np.generic]],
     data: Data,
     rows: ObservedRows,
     full: IntArray,

@@ -342,7 +342,7 @@ class Total:
         self.nodes[node] = values
 
 
-def _least_type(values: NDArray[np.generic]) -> np.dtype[Any]:
+def _least_type(values: NDArray[np.generic]) -> np.dtype[np.generic]:
     """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
@@ -456,7 +456,7 @@ def local_starts(
     found: object,
     data: Any,
     first: int = 0,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, NDArray[np.generic]]:
     """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)
     arrays: dict[str, NDArray[Any]] = {}

@@ -45,7 +45,7 @@ class Chain:
         self.state: Any = None
         self.log_likelihood = math.nan  # the latest that is known
         self._parts: tuple[RowRange, ...] = ()  # files of the rows, where the state lacks them
-        self._generator: Mapping[str, Any] = {}  # at `state`
+        self._generator: Mapping[str, object] = {}  # at `state`
         self._began = 0.0
         self._shown = -math.inf
 
@@ -237,13 +237,13 @@ class Variables:
 
     def __call__(
         self, log_likelihood: float, found: Mapping[str, object]
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """What is kept of a state, checked."""
         values = {name: self._checked(name, np.asarray(value)) for name, value in found.items()}
         values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
         return values
 
-    def _checked(self, name: str, value: NDArray[np.generic]) -> NDArray[Any]:
+    def _checked(self, name: str, value: NDArray[np.generic]) -> NDArray[np.generic]:
         if name not in self._kinds:
             self._check_axes(name, value)
         if name in self._single and value.dtype == np.float64:

@@ -149,7 +149,7 @@ def decode(
     raise ValueError(f"cannot be decoded: {str(tree)[:80]}")
 
 
-def _find_class(name: str, modules: Collection[str]) -> Any:
+def _find_class(name: str, modules: Collection[str]) -> type:
     module, _, qualname = name.partition(":")
     if "__" in name:  # a module that runs when it is imported, or what classes are made of
         raise ValueError(f"{name} is not a public class")

@@ -49,7 +49,7 @@ class Origin:
             data_hash = None
         return cls(model, link, data_hash, partial(_itself, data))
 
-    def encoded(self) -> dict[str, Any]:
+    def encoded(self) -> dict[str, object]:
         """The origin in types that JSON has, for a run directory."""
         return {
             "model": encode(self.model, place="model"),
@@ -73,11 +73,11 @@ class Origin:
         return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
 
 
-def _itself(data: object) -> Any:
+def _itself(data: object) -> object:
     return data
 
 
-def _stored_data(run: RunReader, modules: Collection[str]) -> Any:
+def _stored_data(run: RunReader, modules: Collection[str]) -> object:
     return run.inputs(modules)["data"]
 
 

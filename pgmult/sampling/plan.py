@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.arguments import as_choice, as_strings, brief
-from pgmult.core.typing import FindsStarts, Start, absent_of, coords_of, data_of, traits_of
+from pgmult.core.typing import FindsStarts, Model, Start, absent_of, coords_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import as_block_model, is_of_rows
 from pgmult.sampling.cluster.opening import check_cluster
@@ -226,8 +226,8 @@ def _as_names(keep: object, model: Any, cluster: object) -> tuple[str, ...]:
 
 
 def _begin(
-    starts: Any, model: Any, data: Any, settings: Settings, threads: int
-) -> tuple[Any, dict[str, Any]]:
+    starts: Any, model: Model[Any, Any], data: object, settings: Settings, threads: int
+) -> tuple[Any, dict[str, object]]:
     """States to begin with, None where chains find their own, and attributes that describe them."""
     if isinstance(starts, str):
         if as_choice(starts, "starts", ("independent", "shared")) == "independent":

@@ -95,7 +95,7 @@ class DrawsFile:
     crc: int
     seed: int
 
-    def read(self, kind: Kind | None = None) -> NDArray[Any]:
+    def read(self, kind: Kind | None = None) -> NDArray[np.generic]:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
         content = read_bytes(self.path)
         checksum = zlib.crc32(content, self.seed)
@@ -399,7 +399,7 @@ class ChainWriter:
         self._every = every
         self._kept, self._kinds = counters.kept, counters.kinds
         self._drawn = 0  # since the last commit
-        self._waiting: dict[str, list[NDArray[Any]]] = {}
+        self._waiting: dict[str, list[NDArray[np.generic]]] = {}
         self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
@@ -478,7 +478,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         num_draws: int,
         kinds: Mapping[str, Kind],
     ):
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, NDArray[np.generic]] = {}
         self._num_draws = num_draws
         self.every = {name: n for name, n in run.every.items() if name in names}
         self._kinds = kinds
@@ -493,7 +493,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """How many draws there are of a variable."""
         return self._num_draws // self.every.get(name, 1)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
         if name not in self._arrays:
             self._arrays[name] = self._gathered(name, self._kinds[name][0], lambda values: values)
         return self._arrays[name]
@@ -532,7 +532,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         name: str,
         shape: tuple[int, ...],
         chosen: Callable[[NDArray[np.generic]], NDArray[np.generic]],
-    ) -> NDArray[Any]:
+    ) -> NDArray[np.generic]:
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
         parts = [
@@ -545,7 +545,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         return array
 
 
-def flat_entries(array: NDArray[np.generic], lead: int) -> NDArray[Any]:
+def flat_entries(array: NDArray[np.generic], lead: int) -> NDArray[np.generic]:
     """The array with all axes after the first `lead` as one."""
     return array.reshape(*array.shape[:lead], math.prod(array.shape[lead:]))
 
@@ -636,7 +636,7 @@ def read_bundle(
         return {name: decode(entries[name], arrays, modules) for name in names}
 
 
-def _arrays_of(value: Mapping[str, object]) -> dict[str, NDArray[Any]]:
+def _arrays_of(value: Mapping[str, object]) -> dict[str, NDArray[np.generic]]:
     """A mapping of encodable values as what an .npz file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     texts = {"tree": encode(value, arrays)}

@@ -86,7 +86,7 @@ def _pure(function: Callable[..., object], random_seed: int, *arguments: object)
     return result
 
 
-def _structure(value: Any, shapes: bool) -> dict[str, Any]:
+def _structure(value: Any, shapes: bool) -> dict[str, object]:
     """Type and dtype of every field, with its shape or its number of axes."""
     structure: dict[str, Any] = {"its type": type(value).__name__}
     for field in dataclasses.fields(value):
@@ -120,7 +120,7 @@ def _check_plain(model: object, data: object, state: Any) -> None:
         )
 
 
-def _check_dims(model: Any, data: Any, state: Any) -> None:
+def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
     """Do the axes that data and state declare, `dims`, `coords` and the arrays agree?"""
     traits, absent = traits_of(model), absent_of(model, data)
     try:
@@ -161,7 +161,7 @@ def _check_dims(model: Any, data: Any, state: Any) -> None:
         require(not stray, f"{name} names {stray}, which no variable has")
 
 
-def _check_moves(model: Any, data: Any, rng: np.random.Generator) -> None:
+def _check_moves(model: Model[Any, Any], data: object, rng: np.random.Generator) -> None:
     """Every entry that varies under the prior must move, which other tests do not notice."""
     truth, other = model.prior(rng, data), model.prior(rng, data)
     simulated = model.simulate(rng, truth, data)
@@ -185,7 +185,7 @@ def _is_stuck(name: str, truth: object, other: object, start: object, state: obj
     return bool(((one != two) & (first == last)).any())
 
 
-def _check_round_trip(model: Any, data: Any, state: Any, random_seed: int) -> None:
+def _check_round_trip(model: Model[Any, Any], data: object, state: Any, random_seed: int) -> None:
     """A state read back from a file of plain arrays continues exactly as the original does."""
     fields = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
     file = io.BytesIO()

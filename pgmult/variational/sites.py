@@ -52,7 +52,9 @@ class Site(Protocol):
     samplers take F(psi, 0) for f(psi).
     """
 
-    def expect(self, mean: FloatArray, var: FloatArray) -> tuple[Any, Any, Any]:
+    def expect(
+        self, mean: FloatArray, var: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
 
 

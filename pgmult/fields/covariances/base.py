@@ -303,6 +303,6 @@ def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
     return frozenset(columns)
 
 
-def as_covariance(value: Any, name: str = "covariance") -> Covariance:
+def as_covariance(value: object, name: str = "covariance") -> Covariance:
     """A covariance as it is; anything else is refused."""
     return as_kind(value, name, Covariance, "combine those of pgmult.fields.covariances")

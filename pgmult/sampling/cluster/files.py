@@ -84,7 +84,7 @@ class ChainFiles:
         state, key, asks = self._read(_shared_name(sweep), SharedArrays._fields, modules)
         return SharedArrays(state, key, tuple((number, Ask(*ask)) for number, *ask in asks))
 
-    def write_start(self, found: Any) -> None:
+    def write_start(self, found: object) -> None:
         """What all rows start from."""
         self._write(_START, {"found": found})
 
@@ -101,7 +101,7 @@ class ChainFiles:
         bundle = read_bundle(self.folder / name, self._seed(name), names, modules)
         return [bundle[of] for of in names]
 
-    def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[Any]]) -> None:
+    def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[np.generic]]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
         ((length,),) = [{len(array) for array in rows.values()}]
         name = _rows_name(sweep, start, start + length)
@@ -110,7 +110,7 @@ class ChainFiles:
 
     def read_rows(
         self, sweep: int, start: int, stop: int, parts: Sequence[RowRange]
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """Fields of rows ``start <= row < stop``, from the files that hold some of them."""
         rows: dict[str, NDArray[Any]] = {}
         reached = start
@@ -160,7 +160,7 @@ def _rows_name(sweep: int, start: int, stop: int) -> str:
     return f"rows.{sweep:09}.{start}-{stop}.npz"
 
 
-def _rows_of(file: IO[bytes], part: RowRange, lo: int, hi: int) -> NDArray[Any]:
+def _rows_of(file: IO[bytes], part: RowRange, lo: int, hi: int) -> NDArray[np.generic]:
     """Rows ``lo <= row < hi`` of an array of the rows of a part."""
     shape, _, dtype = array_header(file)
     if shape[0] != part.stop - part.start or dtype.hasobject:

@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from multiprocessing.spawn import get_executable
 from threading import Lock, Timer
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pgmult.core.machine import as_cores
 from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
@@ -142,7 +142,7 @@ def serve() -> None:
             return
 
 
-def _answer(task: Task) -> Any:
+def _answer(task: Task) -> Done | Exception:
     try:
         return work(task)
     except Exception as error:

@@ -45,7 +45,9 @@ _MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are wri
 _PAUSE = 1.0  # seconds between them: a file system may be late
 
 
-def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) -> list[RowRange]:
+def shards_of(
+    costs: NDArray[np.generic], num_rows: int, block_rows: int, shards: int
+) -> list[RowRange]:
     """Rows cut between blocks into so many shards, or fewer, of about the same cost.
 
     Parameters
@@ -70,7 +72,7 @@ def shards_of(costs: NDArray[Any], num_rows: int, block_rows: int, shards: int) 
 
 def rows_here(
     files: ChainFiles, state: Any, fields: Sequence[str], sweep: int, parts: Sequence[RowRange]
-) -> Any:
+) -> object:
     """The whole state, its rows read from files."""
     rows = files.read_rows(sweep, 0, max(shard.stop for shard in parts), parts)
     return replace(state, **{name: rows[name] for name in fields})
@@ -223,7 +225,7 @@ class RowsElsewhere:
         self._pool.shutdown(wait=False)
 
     def _sums(
-        self, kind: Any, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
+        self, kind: str, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
     ) -> Sums:
         """The sums over all rows that a task of each shard gives."""
         total = Total()
@@ -268,7 +270,7 @@ class RowsElsewhere:
         return self._executor.run(task, home + _TRIES - 1)
 
 
-def _costs(data: Any, size: int) -> NDArray[Any]:
+def _costs(data: object, size: int) -> NDArray[np.generic]:
     """What each row costs in proportion, as far as the data say."""
     costs = getattr(data, "row_costs", None)
     return np.ones(size) if costs is None else np.asarray(costs)

@@ -27,7 +27,9 @@ from pgmult.core.machine import available_memory
 from pgmult.core.sealed import reading
 from pgmult.sampling.blocks import (
     Ask,
+    HasRows,
     MovedRows,
+    SweepsInBlocks,
     Total,
     cells,
     local_answers,
@@ -140,7 +142,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self.lock = Lock()
-        self._runs: dict[str, tuple[Any, Any]] = {}
+        self._runs: dict[str, tuple[SweepsInBlocks[Any, Any], HasRows]] = {}
         self._sessions: dict[tuple[str, int], str] = {}
         self._rows: dict[tuple[str, int, int, int], _Rows] = {}
 
@@ -287,7 +289,9 @@ def _work(task: Task, threads: int) -> Done:
     return Done(total and total.narrowed(), seconds, max(0, task.sweep - before))
 
 
-def _start(task: Task, model: Any, data: Any, files: ChainFiles, threads: int) -> Done:
+def _start(
+    task: Task, model: SweepsInBlocks[Any, Any], data: Any, files: ChainFiles, threads: int
+) -> Done:
     began, span = time.perf_counter(), slice(task.start, task.stop)
     start_info, key = files.read_start(task.modules), np.array(task.key, np.uint64)
     with row_threads(threads):
