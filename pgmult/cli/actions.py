@@ -80,7 +80,7 @@ class Question:
     only: Sequence[str] | None = None
     skip: Sequence[str] = ()
     names: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, object] = field(default_factory=dict)
     ask: Callable[[StoredRun, Options, dict[str, Any]], Any] | None = None
     tidy: bool = False
     writes: bool = True
@@ -238,7 +238,7 @@ _REPORT = f"{_RUN}--out PAGE  Path of the page (default: RUN/report.html)"
 _COMPARE = f"{_RUN}OTHER  Run to compare with (default: simple rivals)\n{JSON}"
 
 
-def add_room(commands: Any, room: Room) -> None:
+def add_room(commands: "argparse._SubParsersAction[Any]", room: Room) -> None:
     """Add ``pgmult FAMILY`` with its actions."""
     parser = commands.add_parser(
         room.family.name, help=room.help, epilog="examples:\n" + room.examples,
@@ -419,7 +419,7 @@ class Demo:
     more: str = ""
 
 
-def add_demo(demos: Any, demo: Demo) -> None:
+def add_demo(demos: "argparse._SubParsersAction[Any]", demo: Demo) -> None:
     """Add a demonstration with its options."""
     parser = demos.add_parser(demo.name, help=demo.help)
     parser.set_defaults(command=partial(_demo, demo))

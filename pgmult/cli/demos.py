@@ -81,7 +81,7 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
     """Sample a demonstration and summarise it, with a provisional page if it takes long."""
     made: Made = _MAKERS[name](options, say)
     sampling = dict(made.sampling)
-    previews: AbstractContextManager[Any] = nullcontext()
+    previews: AbstractContextManager[object] = nullcontext()
     if made.has_previews:
         say(f"Page, provisional until the run ends: {page}")
         pages = Previews(

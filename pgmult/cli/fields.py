@@ -5,7 +5,7 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
@@ -22,6 +22,9 @@ from pgmult.cli.shared import (
     titled,
 )
 from pgmult.fields.family import FIELDS
+
+if TYPE_CHECKING:
+    pass
 
 _STATES, _STATES_REACH = "us-states", 1000.0  # km: of the length scale's prior median
 _OTHER = "(other)"
@@ -61,7 +64,7 @@ TABLE  File of a table, such as names.csv or names.xlsx
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    none: dict[str, Any] = {"default": []}
+    none: dict[str, object] = {"default": []}
     add_options(fit, _FIT, wide=none, coordinates=none)
     add_table(fit)
     add_incomplete(fit)

@@ -108,7 +108,7 @@ def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any,
     return column, dict(zip(labels.tolist(), people.tolist(), strict=True))
 
 
-def _poststratify(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+def _poststratify(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> object:
     files = arguments.pop("margins")
     if files:
         arguments["margins"] = dict(_margins(file, options) for file in files)
@@ -134,7 +134,7 @@ def _without_gaps(
     return {**arguments, "held_out": table}
 
 
-def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     return run.ask("check", **_without_gaps(run, options, arguments))
 
 

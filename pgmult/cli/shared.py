@@ -131,7 +131,7 @@ class Option(NamedTuple):
         ``arguments(options)`` returns keyword arguments for the function that answers.
     """
 
-    add: Callable[[Any], Any]
+    add: Callable[[Any], object]
     arguments: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda options: {}
 
 
@@ -245,7 +245,7 @@ def running(options: argparse.Namespace) -> dict[str, Any]:
 
 def _settings(texts: Sequence[str], options: argparse.Namespace) -> dict[str, object] | None:
     """Return columns with the values that ``--at`` gives them."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     for text in texts:
         name, equals, cells = text.partition("=")
         if not equals:
