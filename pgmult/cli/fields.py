@@ -5,7 +5,7 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
@@ -22,9 +22,6 @@ from pgmult.cli.shared import (
     titled,
 )
 from pgmult.fields.family import FIELDS
-
-if TYPE_CHECKING:
-    pass
 
 _STATES, _STATES_REACH = "us-states", 1000.0  # km: of the length scale's prior median
 _OTHER = "(other)"

@@ -7,7 +7,6 @@ documents (a byte each, 255 for "255 and what follows"), and how often it stands
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -15,9 +14,6 @@ from numpy.typing import NDArray
 
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 STATE_OF_THE_UNION = Path(__file__).with_name("state_of_the_union.npz")
 MORE = 255
@@ -59,7 +55,9 @@ def state_of_the_union() -> Corpus:
     return replace(corpus, table=DocumentTable.of(columns))
 
 
-def unpack_counts(stored: dict[str, NDArray[np.generic]], num_documents: int) -> "csr_array":
+def unpack_counts(
+    stored: dict[str, NDArray[np.generic]], num_documents: int
+) -> scipy.sparse.csr_array:
     """Counts that are stored as arrays of bytes, documents by words."""
     sizes, spelled = stored["documents_with"].astype(np.int64), stored["gaps"].astype(np.int64)
     ends = np.flatnonzero(spelled != MORE)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import scipy.sparse
@@ -60,9 +60,6 @@ from pgmult.datasets.text import (
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 _RAW = "words", "counts"  # of all words, before it is known which stay
 _MOST_WORDS = 500_000  # different ones in memory
@@ -395,7 +392,7 @@ def _npz_blocks(path: Path, words: list[str] | None, _: Meter) -> Iterator[Corpu
         raise ValueError(f"{path}: a matrix without rows")
 
 
-def _csr_blocks(path: Path) -> Iterator["csr_array"] | None:
+def _csr_blocks(path: Path) -> Iterator[scipy.sparse.csr_array] | None:
     """Rows of a matrix whose rows are compressed, some at a time; None if it is another."""
     try:
         with zipfile.ZipFile(path) as file, np.load(path, allow_pickle=False) as small:
@@ -414,14 +411,14 @@ def _csr_blocks(path: Path) -> Iterator["csr_array"] | None:
     return _each_block(path, shape)
 
 
-def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator["csr_array"]:
+def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator[scipy.sparse.csr_array]:
     try:
         yield from _rows_of(path, shape)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ValueError(f"{path}: a damaged archive ({error or type(error).__name__})") from None
 
 
-def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator["csr_array"]:
+def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator[scipy.sparse.csr_array]:
     with zipfile.ZipFile(path) as file:
         indptr, indices, data = (_Member(file, name) for name in ("indptr", "indices", "data"))
         last = indptr.read(1)

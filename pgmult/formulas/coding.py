@@ -321,7 +321,7 @@ class Coding:
             at = int(find_labels(factor.levels, [self._constant(base)], name)[0])
         return _Labels(factor.codes, factor.levels, at, kind == "contr.sum")
 
-    def _constant(self, node: Node) -> Any:
+    def _constant(self, node: Node) -> object:
         match node:
             case Number(value):
                 return value

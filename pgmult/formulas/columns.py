@@ -202,7 +202,7 @@ def label_or_quantile_values(cells: ArrayLike, levels: Sequence[str] = ()) -> li
     return listed(np.unique(values))
 
 
-def listed(values: NDArray[np.generic]) -> list[Any]:
+def listed(values: NDArray[np.generic]) -> list[object]:
     """Values one by one; dates stay those of numpy, which figures put on an axis."""
     return list(values) if values.dtype.kind == "M" else list(values.tolist())
 
@@ -342,13 +342,13 @@ def _are_dates(cells: NDArray[np.generic]) -> bool:
     return True
 
 
-def _dates(days: FloatArray, origin: float) -> NDArray[Any]:
+def _dates(days: FloatArray, origin: float) -> NDArray[np.generic]:
     """Dates of days since an origin; times, to the millisecond, where some are not whole days."""
     thousandths = np.rint(days * (_DAY / 1000)).astype(np.int64) + int(origin) * (_DAY // 1000)
     return plain_dates(thousandths.astype("datetime64[ms]"))
 
 
-def plain_dates(cells: NDArray[np.generic]) -> NDArray[Any]:
+def plain_dates(cells: NDArray[np.generic]) -> NDArray[np.generic]:
     """Dates, or texts that write them, in days, seconds or milliseconds; other cells as they are.
 
     So a date has one label, however it is written.
@@ -436,7 +436,7 @@ def _are_numbers(name: str, cells: Cells) -> bool:
     raise TypeError(f"column {name!r} must hold numbers, dates or labels, got {type_name}{rows}")
 
 
-def labels_only(name: str, cells: Cells) -> Any:
+def labels_only(name: str, cells: Cells) -> NDArray[np.str_]:
     """A column of labels; numbers are refused."""
     if cells.order is None and (cells.values.dtype.kind == "M" or _are_numbers(name, cells)):
         raise TypeError(

@@ -846,7 +846,7 @@ def _group(
 
 def _cells_of(
     names: Sequence[str], table: Mapping[str, object], num_rows: int, kind: str
-) -> tuple[dict[str, NDArray[Any]], dict[str, Sequence[str] | None]]:
+) -> tuple[dict[str, NDArray[np.generic]], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
     columns = {name: cells_of_rows(table, name, num_rows) for name in names}
     cells = {
@@ -857,7 +857,7 @@ def _cells_of(
 
 
 def _areas(
-    grouping: _Random, cells: dict[str, Any], formula: Formula, maps: Mapping[str, Any]
+    grouping: _Random, cells: dict[str, Any], formula: Formula, maps: Mapping[str, object]
 ) -> GroupTerm:
     if grouping.map not in maps:
         formula.refuse(
@@ -935,7 +935,7 @@ def _text_of(node: Node, columns: Columns) -> Callable[[float], str]:
     return lambda value: label_of(columns.cells(j, [value])[0])
 
 
-def _coding(term: Term) -> Any:
+def _coding(term: Term) -> tuple[object, ...]:
     """What the coding of a term's rows depends on."""
     if isinstance(term, SplineTerm):
         return (term.knots, term.bends, term.line)

@@ -46,7 +46,7 @@ ROWWISE: Mapping[str, Any] = {
 }  # fmt: skip
 """Functions of one number."""
 
-OPERATORS: Mapping[str, Any] = {
+OPERATORS: Mapping[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide,
     "%": np.mod, "**": np.power, "==": np.equal, "!=": np.not_equal, "<": np.less,
     "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
@@ -282,7 +282,7 @@ def _since(dates: NDArray[np.generic], began: str) -> FloatArray:
     return np.asarray(gaps.astype(np.int64) / _HOUR)
 
 
-CALENDAR: Mapping[str, Callable[[NDArray[Any]], Any]] = {
+CALENDAR: Mapping[str, Callable[[NDArray[np.datetime64]], NDArray[np.generic]]] = {
     "year": lambda dates: 1970.0 + _count(dates, "Y"),
     "month": lambda dates: 1.0 + _count(dates, "M") % 12.0,
     "weekday": lambda dates: 1.0 + (_count(dates, "D") + _UNIX_WEEKDAY) % 7.0,

@@ -88,7 +88,7 @@ def _are_two_columns(source: Mapping[Any, Any]) -> bool:
     return cells.isdisjoint(map(label_of, source))
 
 
-def _pairs_of_table(table: object) -> list[tuple[Any, Any]]:
+def _pairs_of_table(table: object) -> list[tuple[object, object]]:
     try:
         columns = [cells.values.tolist() for cells in exact_columns(table, "map").values()]
     except TypeError:
@@ -105,7 +105,7 @@ def _is_empty(cell: Any) -> bool:
     return is_missing(cell) or cell == ""
 
 
-def _borders(features: Any, column: str) -> list[tuple[Any, Any]]:
+def _borders(features: Any, column: str) -> list[tuple[object, object]]:
     """Areas, and pairs of them whose outlines share points."""
     at: dict[tuple[float, float], set[str]] = {}
     pairs: list[tuple[Any, Any]] = []

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray
@@ -104,7 +105,7 @@ class WeightFamily(Protocol):
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins."""
 
-    def is_sd(self) -> Any:
+    def is_sd(self) -> NDArray[np.bool_]:
         """A mask of the hyperparameters that are coordinates of standard deviations."""
 
     def variances(self, gaussian: Any, rng: np.random.Generator) -> FloatArray:
@@ -198,7 +199,7 @@ class Additive:
         """Hyperparameters from which a search begins."""
         return np.concatenate([np.empty(0), *(term.start() for term in self.terms)])
 
-    def is_sd(self) -> Any:
+    def is_sd(self) -> NDArray[np.bool_]:
         """A mask of the hyperparameters that are coordinates of standard deviations."""
         masks = [np.arange(t.num_hyperparameters) < t.num_sds for t in self.terms]
         return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
@@ -293,7 +294,7 @@ class Additive:
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
 
 
-def _cells_of(design: Any, weights: Sequence[slice]) -> tuple[Any, Any] | None:
+def _cells_of(design: sparse.csr_array, weights: Sequence[slice]) -> tuple[Any, Any] | None:
     """Two sparse arrays whose product is a design, where that has many entries and few cells.
 
     Columns fall into parts, such as those of a curve and those of a grouping, in each of which

@@ -20,8 +20,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray
-from pgmult.latent.additive import WeightFamily
+from pgmult.latent.additive import Gaussian, WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
+from pgmult.variational.sites import Expectation
 
 FAR = 2.0
 """Spread from which on leaps are hardly ever taken."""
@@ -48,7 +49,7 @@ class RowsLikelihood(Protocol):
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivatives of the values."""
 
-    def expect(self, mean: FloatArray, var: FloatArray) -> tuple[Any, Any, Any]:
+    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """Expectations F of the value, and their derivatives dF/dm, dF/dv."""
 
 
@@ -165,7 +166,7 @@ class ScalarSites:
         return _expected(self.rows, mean, var)
 
     def matching(
-        self, family: WeightFamily, gaussian: Any, J: FloatArray, h: FloatArray,
+        self, family: WeightFamily, gaussian: Gaussian, J: FloatArray, h: FloatArray,
         rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """J and h most of the way to moments that match."""
@@ -236,7 +237,7 @@ def approximate(
 
 
 def _spread(
-    base: Approximation, family: WeightFamily, rows: Any, near: Sequence[FloatArray]
+    base: Approximation, family: WeightFamily, rows: RowsLikelihood, near: Sequence[FloatArray]
 ) -> float:
     """The variance of the correction in draws at hyperparameters."""
     rng = np.random.default_rng(0)

@@ -164,7 +164,7 @@ def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
     )  # fmt: skip
 
 
-def between_of(matrix: Any, d: int) -> Between:
+def between_of(matrix: sparse.csr_array, d: int) -> Between:
     """The full columns of each `d` rows of a sparse array ``(num_blocks * d, num_others)``."""
     entries = matrix.tocoo()
     places = entries.row // d * matrix.shape[1] + entries.col.astype(np.int64)
@@ -243,7 +243,7 @@ class Analysis:
             parent, starts,
         )  # fmt: skip
 
-    def fits(self, precision: Any) -> bool:
+    def fits(self, precision: sparse.csr_array) -> bool:
         """Whether a matrix has its entries where that one had them."""
         return np.array_equal(precision.indptr, self.indptr) and np.array_equal(
             precision.indices, self.columns

@@ -65,7 +65,7 @@ class Layout:
             self.places = slices([0 if i == self.first else size for i, size in enumerate(sizes)])
         self._analysis: Analysis | None = None
 
-    def packed(self, gram: Any) -> Any:
+    def packed(self, gram: sparse.csr_array) -> Any:
         """A sparse matrix of weights as `factor` takes it."""
         if self.is_sparse:
             return gram
@@ -151,12 +151,12 @@ def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
 
 
-def joined(precisions: Sequence[object]) -> Any:
+def joined(precisions: Sequence[object]) -> sparse.csr_array:
     """The precisions of terms, or of groups of them, as one sparse array."""
     return sparse.block_diag([_as_sparse(precision) for precision in precisions], format="csr")
 
 
-def _as_sparse(precision: Any) -> Any:
+def _as_sparse(precision: FloatArray | sparse.csr_array) -> sparse.sparray:
     """A precision as a sparse array, whatever it was given as."""
     if sparse.issparse(precision):
         return precision

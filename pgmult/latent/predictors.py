@@ -175,7 +175,7 @@ def latent_of(
 # --------------------------------------------------------------------------- one term
 
 
-def _coefficients(design: Design, priors: Priors, columns: Any) -> _Piece:
+def _coefficients(design: Design, priors: Priors, columns: slice | NDArray[np.bool_]) -> _Piece:
     """The coefficients of the design's columns, whose scale may be learned."""
     names, matrix = design.names[columns].tolist(), design.matrix[:, columns]
     scales = coefficient_scales(design, priors)
@@ -237,7 +237,7 @@ def _piece(term: FormulaTerm, priors: Mapping[type, Any]) -> _Piece:
     return _Piece(wide, columns, names, fresh, sds, units, keys)
 
 
-def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
+def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> sparse.csr_array:
     """Design of effects of levels, those of a level side by side; codes below 0 have none."""
     rows, width = np.flatnonzero(codes >= 0), values.shape[1]
     columns = codes[rows, None] * width + np.arange(width)
@@ -245,7 +245,7 @@ def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> Any:
     return sparse.csr_array(places, shape=(len(codes), num_levels * width))
 
 
-def _at_times(term: GroupTerm) -> tuple[Any, Any]:
+def _at_times(term: GroupTerm) -> tuple[sparse.csr_array, sparse.csr_array | None]:
     """Design of a walk's values, and of what new times add to them.
 
     At a new time between two known ones the value is on the straight line and a Brownian bridge

@@ -73,11 +73,13 @@ def _log_half_t(x: FloatArray, scale: FloatArray | float, dof: float) -> float:
     return total
 
 
-def _sample_half_t(rng: np.random.Generator, scale: Any, dof: float, size: int) -> FloatArray:
+def _sample_half_t(
+    rng: np.random.Generator, scale: FloatArray | float, dof: float, size: int
+) -> FloatArray:
     return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), LARGEST)
 
 
-def _positives(value: Any, name: str) -> Any:
+def _positives(value: FloatArray | float, name: str) -> FloatArray | float:
     """A positive number, or a row of them."""
     if np.ndim(value) == 0:
         return positive(value, name)

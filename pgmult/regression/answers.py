@@ -561,7 +561,7 @@ def predicted_rows(
     as_positive_int(max_draws, "max_draws")
     seed, weights = as_seed(random_seed), None
     if new is None:
-        given: Mapping[str, Any] = table_of(data.design)
+        given: Mapping[str, object] = table_of(data.design)
         weights = data.respondents
         size = len(weights)
     else:
@@ -758,7 +758,7 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
     return data
 
 
-def _values_of(data: AdditiveRows, column: str) -> list[Any]:
+def _values_of(data: AdditiveRows, column: str) -> list[object]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     cells = np.asarray(table_of(data.design)[column])
     is_number = cells.dtype.kind in "fM"  # labels are shown also where nobody has them

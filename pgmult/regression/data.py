@@ -100,7 +100,7 @@ class AdditiveRows:
         if self.is_weighted:
             raise ValueError(f"rows must have whole weights {why}, got fractions")
 
-    def each_of(self, column: NDArray[np.generic]) -> NDArray[Any]:
+    def each_of(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
         """Repeat a column of the cells for each observation; for 10,000 in shares if weighted."""
         people = self.respondents
         if not self.is_weighted:

@@ -16,7 +16,7 @@ array([[0.01]])
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -42,6 +42,9 @@ from pgmult.regression.models.additive import AdditiveRegression, LinkName
 from pgmult.regression.rows import as_weights, rows_of
 from pgmult.sampling.driver import sample
 
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
 _OUTCOME = "outcome"
 
@@ -57,7 +60,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     draws: int = 500
     tune: int = 100
     chains: int = 2
-    random_state: Any = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
     verbose: bool = False
 
     def _rows(
@@ -238,7 +241,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         if are_counts:
             counts = as_counts(y, "y")
             self.classes_ = np.arange(counts.shape[1]) if columns is None else np.asarray(columns)
-            outcome: dict[str, Any] = {str(k): column for k, column in enumerate(counts.T)}
+            outcome: dict[str, object] = {str(k): column for k, column in enumerate(counts.T)}
         else:
             y = column_or_1d(y, warn=True)
             check_consistent_length(*table.values(), y)
@@ -363,7 +366,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         y, mean = as_nonnegative(y, "y"), np.maximum(self.predict(X), 1e-300)
         return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=1))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         tags.regressor_tags.poor_score = True  # of counts that are no counts

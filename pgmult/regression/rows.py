@@ -253,7 +253,7 @@ def as_weights(value: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
+def _times_of(cells: NDArray[Any]) -> NDArray[np.generic]:
     """Weights of rows: whole numbers as such, where all are.
 
     Warns

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pgmult.core.answers import Answer
@@ -522,13 +522,15 @@ class _Statistic(NamedTuple):
 
 
 def _of_counts(
-    statistic: Callable[[IntArray], Any], rows: Any = np.s_[:]
-) -> Callable[[IntArray, FloatArray], Any]:
+    statistic: Callable[[IntArray], ArrayLike], rows: NDArray[np.bool_] | slice = np.s_[:]
+) -> Callable[[IntArray, FloatArray], ArrayLike]:
     """A statistic of counts in some rows, whatever is expected."""
     return lambda counts, _: statistic(counts[rows])
 
 
-def _share_of(k: int, rows: Any) -> Callable[[IntArray, FloatArray], Any]:
+def _share_of(
+    k: int, rows: NDArray[np.bool_] | slice
+) -> Callable[[IntArray, FloatArray], ArrayLike]:
     """The share of a category in some rows."""
     return lambda counts, _: counts[rows, k].sum() / max(float(counts[rows].sum()), 1.0)
 

@@ -12,7 +12,7 @@
 """
 
 from itertools import starmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -29,6 +29,9 @@ from pgmult.sequences.posteriors import (
     state_space_draws,
     states_of,
 )
+
+if TYPE_CHECKING:
+    from pgmult.sequences.priors.state_space import StateSpaceDraw
 
 _REPEATS = "Symbols repeat the one before them {} often than the model says: try {}."
 _RUNS = "A step is in {} runs of one symbol than the model says: try {}."
@@ -105,7 +108,9 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         return PredictiveChecks.of(((of_data, statistics(new)) for new in made), _ADVICE_ON_RUNS)
     inputs = None if data.inputs is None else data.inputs[observed]
 
-    def of_draw(point: Any, states: FloatArray) -> tuple[dict[str, float], dict[str, float]]:
+    def of_draw(
+        point: "StateSpaceDraw", states: FloatArray
+    ) -> tuple[dict[str, float], dict[str, float]]:
         probs = point.link.probs(point.psi(states[observed], inputs))
         probs = probs / probs.sum(axis=1, keepdims=True)
         made = rng.multinomial(totals, probs)

@@ -13,7 +13,7 @@ intervals and the probabilities of the next symbol come out.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.forecasts import LEVELS, forecast
 from pgmult.sequences.models.lds import MultinomialLDS, as_state_dim, usual_state_dim
 from pgmult.sequences.scores.one_step import one_step_ahead
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,7 +86,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     tune: int = 300
     chains: int = 2
     max_draws: int = 50
-    random_state: Any = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
     n_jobs: int | None = None
     verbose: bool = False
 
@@ -133,7 +136,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         if problems := monitored.convergence_problems():
             warnings.warn(problems, ConvergenceWarning, stacklevel=2)
         self.sequences_ = data
-        self.symbols_: NDArray[Any] = (
+        self.symbols_: NDArray[np.generic] = (
             np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
         )
         return self
@@ -194,11 +197,11 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``."""
         return self.forecast(1, X).mean[:, 0]
 
-    def predict(self, X: object = None) -> NDArray[Any]:
+    def predict(self, X: object = None) -> NDArray[np.generic]:
         """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``."""
         return np.asarray(self.symbols_[self.predict_proba(X).argmax(axis=1)])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True

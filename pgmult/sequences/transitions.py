@@ -392,7 +392,7 @@ def _padded(values: FloatArray, size: int) -> FloatArray:
 
 def _settings(
     data: Sequences, at: Mapping[str, object], by: str | None
-) -> tuple[str, Sequence[Any], list[Design | None], list[Any]]:
+) -> tuple[str, Sequence[object], list[Design | None], list[Any]]:
     """The column of groups, its values, and the design and the rows of each group."""
     every = np.ones(data.num_steps, dtype=np.bool_)
     if data.design is None:

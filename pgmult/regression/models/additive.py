@@ -166,7 +166,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             )
         return name
 
-    def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[Any]]:
+    def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[np.generic]]:
         """Labels of categories, scores, blocks, weights and standard deviations."""
         name, latent = self.link_name(data), self.latent(data)
         scores = data.categories

@@ -25,6 +25,7 @@ import numpy as np
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.typing import FloatArray
 from pgmult.latent.additive import Additive
+from pgmult.latent.approximation import RowsLikelihood
 from pgmult.latent.hyperparameters import REFLECTED
 from pgmult.latent.moves import Point, Target, swing
 from pgmult.latent.several import Several
@@ -102,7 +103,7 @@ class Around:
         """A gradient, as it is."""
         return g
 
-    def lacks(self, rows: Any, w: FloatArray) -> float:
+    def lacks(self, rows: RowsLikelihood, w: FloatArray) -> float:
         """Log likelihood less the potential."""
         return float(rows.total(self.scores(w))) - float(w @ (self.shift - 0.5 * (self.gram @ w)))
 
@@ -113,7 +114,7 @@ class Around:
         heavier = 0.5 * (_DOF + len(w)) * math.log1p(q / _DOF) - 0.5 * q
         return self.lacks(rows, w) + heavier
 
-    def gradient(self, rows: Any, w: FloatArray) -> FloatArray:
+    def gradient(self, rows: RowsLikelihood, w: FloatArray) -> FloatArray:
         """The gradient of the correction."""
         z = w - self.mean
         towards = self.precision @ z
@@ -121,7 +122,9 @@ class Around:
         slope = np.asarray(self.back(rows.slope(self.scores(w))))
         return slope - self.shift + self.gram @ w + heavier * towards
 
-    def swung(self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int) -> FloatArray:
+    def swung(
+        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood, kicks: int
+    ) -> FloatArray:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)

@@ -636,7 +636,7 @@ class _Column(Protocol):
 
     def to_numpy(self) -> NDArray[Any]: ...
 
-    def isna(self) -> Any: ...
+    def isna(self) -> object: ...
 
 
 def _is_labels(values: Any) -> bool:
@@ -644,7 +644,7 @@ def _is_labels(values: Any) -> bool:
     return all(x is None or isinstance(x, str) for x in values)
 
 
-def _as_parts(data: object) -> list[Any]:
+def _as_parts(data: object) -> list[object]:
     """The data of each sequence."""
     if isinstance(data, list | tuple):
         numbers = all(isinstance(x, int | float | np.integer | np.floating) for x in data)
@@ -676,7 +676,7 @@ def _refuse_texts(cells: NDArray[np.generic]) -> None:
         )
 
 
-def _as_part(cells: object, s: int) -> tuple[str, Any]:
+def _as_part(cells: object, s: int) -> tuple[str, NDArray[np.generic] | scipy.sparse.csr_array]:
     """Whether a sequence is of labels, symbols or counts, and an array of them."""
     if scipy.sparse.issparse(cells):
         return "counts", scipy.sparse.csr_array(cells)
@@ -752,7 +752,7 @@ def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
 
 
 def _number_labels(
-    parts: list[Any], alphabet: Sequence[str] | NDArray[np.str_] | None
+    parts: list[NDArray[np.generic]], alphabet: Sequence[str] | NDArray[np.str_] | None
 ) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
     """Numbers for labels, -1 for None."""
     written = sorted({str(x) for words in parts for x in words if x is not None})

@@ -50,7 +50,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,7 +200,7 @@ class MultinomialHMM(Checked):
         sequences = without_inputs(as_sequences(data), "a hidden Markov model", hint)
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
         """Symbols and sequences by their names, where they have any."""
         named = {"symbol": data.alphabet, "sequence": data.names}
         return {axis: labels for axis, labels in named.items() if labels is not None}

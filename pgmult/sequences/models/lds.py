@@ -214,7 +214,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             )
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
         """Labels of symbols, or their numbers; of sequences where they have any, and of inputs.
 
         A stick has its symbol's label.

@@ -40,7 +40,7 @@ True
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             refuse_not_allowed(sequences, self.allowed)
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
         """Symbols by their names, where they have any."""
         return {} if data.alphabet is None else {"symbol": data.alphabet}
 

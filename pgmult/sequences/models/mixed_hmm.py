@@ -214,7 +214,7 @@ class MixedHMM(MultinomialHMM):
             sequences = sequences.with_design(make_design(sequences.inputs))
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
         latent = self.seen(data.design).latent
         sticks = []

@@ -24,7 +24,6 @@ True
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -99,7 +98,7 @@ def check_continued(train: Sequences, test: Sequences) -> None:
 
 def by_draw(
     run: Posterior, test: Sequences, after: Sequences | None, max_draws: int,
-    num_particles: int, random_seed: Any,
+    num_particles: int, random_seed: int,
 ) -> FloatArray:  # fmt: skip
     """Log p(x_t | x_<t, draw) of all steps, ``(num_chains, num_draws, num_steps)``.
 

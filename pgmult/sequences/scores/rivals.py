@@ -29,6 +29,7 @@ from pgmult.core.arguments import (
 )
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.scores import Score
+from pgmult.core.typing import Model
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
@@ -273,9 +274,9 @@ def search_state_dim(
     return int(name), search
 
 
-def rival_models(model: object, data: Sequences) -> dict[str, Any]:
+def rival_models(model: object, data: Sequences) -> dict[str, Model[Sequences, Any]]:
     """Models of other kinds that anyone would try, the simplest first; none looks at inputs."""
-    models: dict[str, Any] = {}
+    models: dict[str, Model[Sequences, Any]] = {}
     for order in () if data.channels else (1, 2):
         if (data.num_symbols + 1) ** order * data.num_symbols <= _MOST_ROWS:
             models[_ORDER[order]] = MarkovChain(order)
