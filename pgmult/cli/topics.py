@@ -168,7 +168,10 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _draws_kept(
-    names: Sequence[str], model: "TopicModel", corpus: "Corpus", options: argparse.Namespace
+    names: Sequence[str],
+    model: "TopicModel[Any, Any]",
+    corpus: "Corpus",
+    options: argparse.Namespace,
 ) -> dict[str, int]:
     """Every how manyth draw is kept of each variable; of large ones as many as asked, or fit."""
     absent = model.absent(corpus)

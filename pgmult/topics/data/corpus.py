@@ -277,6 +277,9 @@ class Corpus:
         )
 
 
+Documents = TypeVar("Documents", bound=Corpus)
+
+
 def as_corpus(
     counts: Any,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,

@@ -171,7 +171,7 @@ class DynamicTopics(NormalTopics):
 
     def shared_step(
         self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
-        ask: Asks, words: Any = None,
+        ask: Asks, words: object = None,
     ) -> DynamicTopicsState:  # fmt: skip
         """Prevalence given psi, then words given z."""
         state = replace(state, **self.psi_mean.given(rng, state, sums, data))
@@ -179,7 +179,7 @@ class DynamicTopics(NormalTopics):
 
     def summarized(
         self, name: str, state: DynamicTopicsState, summary: Sums, data: TimedCorpus
-    ) -> Any:
+    ) -> object:
         """A variable from the sums of all blocks."""
         if name == "prevalence":
             return self._prevalence(summary.exact[1], state)

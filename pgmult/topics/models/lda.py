@@ -74,7 +74,7 @@ class LDAState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LDA(Checked, AllocatedTopics):
+class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
     """Latent Dirichlet allocation by collapsed Gibbs sweeps.
 
     Parameters

@@ -86,6 +86,6 @@ class LogisticNormalTopics(NormalTopics):
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
 
-    def link(self, data: Any = None) -> LogisticNormal:
+    def link(self, data: object = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
         return LogisticNormal()

@@ -135,7 +135,7 @@ class StructuralTopicsState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopics(TopicModel):
+class StructuralTopics(TopicModel[StructuredCorpus, StructuralTopicsState]):
     """Correlated topic model with covariates of prevalence and of content.
 
     Parameters
@@ -207,7 +207,7 @@ class StructuralTopics(TopicModel):
                 f" {self.regression.mean.shape[1]}"
             )
 
-    def link(self, data: Any = None) -> LogisticNormal:
+    def link(self, data: object = None) -> LogisticNormal:
         """The link from psi to topic proportions."""
         return LogisticNormal()
 
@@ -225,7 +225,7 @@ class StructuralTopics(TopicModel):
 
     def summarized(
         self, name: str, state: StructuralTopicsState, summary: Sums, data: StructuredCorpus
-    ) -> Any:
+    ) -> object:
         """A variable from the sums of all blocks."""
         if name == "group_tokens":
             return summary.exact[1]

@@ -62,7 +62,7 @@ OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effect
 """Axes of what follows from the state of a topic model."""
 
 
-class TopicModel(Checked, AllocatedTopics):
+class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
     """Topics of words, theta_d = link(psi_d), psi_d Gaussian; sampled in blocks of documents."""
 
     __slots__ = ()
@@ -88,18 +88,18 @@ class TopicModel(Checked, AllocatedTopics):
 
     @property
     @abstractmethod
-    def psi_mean(self) -> PsiMean:
+    def psi_mean(self) -> PsiMean[Documents, PsiState]:
         """The prior of the mean and covariance of psi, and how they move."""
 
-    def words(self, data: Any) -> DirichletWords | DriftingWords:
+    def words(self, data: Documents) -> DirichletWords | DriftingWords:
         """The prior of the topics' words, and how they move."""
         return DirichletWords(self.num_topics, self.word_concentration, self.keywords)
 
-    def link(self, data: Any = None) -> StickBreaking | LogisticNormal:
+    def link(self, data: Documents | None = None) -> StickBreaking | LogisticNormal:
         """The link from psi to topic proportions."""
         return StickBreaking()
 
-    def as_data(self, data: Any) -> Any:
+    def as_data(self, data: object) -> Documents:
         """Data of the model, checked: see `pgmult.topics.as_corpus` and ``with_covariates``."""
         corpus = self.psi_mean.as_data(data)
         Keywords.of(self.keywords, corpus)
@@ -118,7 +118,7 @@ class TopicModel(Checked, AllocatedTopics):
             coords["keyword"] = np.array(pairs, dtype=np.str_)
         return coords
 
-    def absent(self, data: Any) -> frozenset[str]:
+    def absent(self, data: Documents) -> frozenset[str]:
         """Variables that these data, or this model, leave empty."""
         absent = self.psi_mean.absent(data)
         if self.word_concentration is not None:
@@ -142,7 +142,7 @@ class TopicModel(Checked, AllocatedTopics):
         topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
         return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
-    def simulate(self, rng: np.random.Generator, state: Any, data: Any) -> Any:
+    def simulate(self, rng: np.random.Generator, state: PsiState, data: Documents) -> Documents:
         """Documents of the same lengths: a word for every token that the state allocates."""
         refuse_to_simulate(data)
         codes, number = data.versions or (np.zeros(data.num_documents, dtype=np.int64), 1)
@@ -151,16 +151,18 @@ class TopicModel(Checked, AllocatedTopics):
         topics = self.words(data).table(state).reshape(-1, data.num_words)
         return simulate_words(rng, assignments, topics, data)
 
-    def init(self, rng: np.random.Generator, data: Any) -> Any:
+    def init(self, rng: np.random.Generator, data: Documents) -> PsiState:
         """The start of a single chain: see `pgmult.topics.starts.find`."""
         return find.start_chain(self, rng, data)
 
-    def shared_start(self, rng: np.random.Generator, data: Any) -> tuple[Any, Placement] | None:
+    def shared_start(
+        self, rng: np.random.Generator, data: Documents
+    ) -> tuple[PsiState, Placement] | None:
         """The start of a chain of a large corpus without its rows; None of another corpus."""
         return find.start_without_rows(self, rng, data)
 
     def local_start(
-        self, rng: np.random.Generator, placement: Placement, data: Any
+        self, rng: np.random.Generator, placement: Placement, data: Documents
     ) -> dict[str, NDArray[Any]]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
@@ -168,7 +170,12 @@ class TopicModel(Checked, AllocatedTopics):
         return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
-        self, rng: np.random.Generator, data: Any, leaves: int = 4, *, sweeps: int | None = None
+        self,
+        rng: np.random.Generator,
+        data: Documents,
+        leaves: int = 4,
+        *,
+        sweeps: int | None = None,
     ) -> find.TopicStart:
         """See `pgmult.topics.find_start`."""
         return find.search(self, rng, data, leaves, sweeps)
@@ -177,7 +184,7 @@ class TopicModel(Checked, AllocatedTopics):
         """Dirichlet concentration of words in topics, for the search."""
         return start_concentration(self.word_concentration)
 
-    def in_order(self, at: Searched, data: Any) -> Searched:
+    def in_order(self, at: Searched, data: Documents) -> Searched:
         """Topics by size, those with keywords first."""
         at = at.by_size()
         if not self.keywords:
@@ -185,7 +192,7 @@ class TopicModel(Checked, AllocatedTopics):
         word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
         return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
-    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> Any:
+    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> PsiState:
         """A state with these topics in this order, all else drawn given them.
 
         With groups, after some sweeps in which their words may differ.
@@ -194,12 +201,12 @@ class TopicModel(Checked, AllocatedTopics):
         drawn = words.start(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
         topic_counts = kept_counts(at.allocation.topic_counts)
-        state = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **drawn)
+        state: PsiState = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **drawn)
         for _ in range(words.start_sweeps):
             state = step(self, rng, state, data, partial(self.shared_step, words=words.held()))
         return state
 
-    def from_part(self, rng: np.random.Generator, at: Searched, subset: Any) -> Any:
+    def from_part(self, rng: np.random.Generator, at: Searched, subset: Documents) -> PsiState:
         """A state of a part; topics that nothing varies at their mean.
 
         A draw given so few tokens is far from it.
@@ -209,13 +216,17 @@ class TopicModel(Checked, AllocatedTopics):
 
     # ------------------------------------------------------------------------ sweeps
 
-    def sweep_tables(self, state: Any, data: Any) -> WordTables:
+    def sweep_tables(self, state: PsiState, data: Documents) -> WordTables:
         """Tables that blocks of documents share in a sweep: topics and word counts."""
         return WordTables(self.words(data).table(state), data.num_documents)
 
     def local_step(
-        self, rng: np.random.Generator, state: Any, data: Any, tables: WordTables | None = None
-    ) -> tuple[Any, None, Sums]:
+        self,
+        rng: np.random.Generator,
+        state: PsiState,
+        data: Documents,
+        tables: WordTables | None = None,
+    ) -> tuple[PsiState, None, Sums]:
         """Z and psi of a block of documents."""
         counted = tables or self.sweep_tables(state, data)
         topic_counts = counted.allocate(rng, data.by_version(), self.theta(state, data))
@@ -226,16 +237,16 @@ class TopicModel(Checked, AllocatedTopics):
         return moved, None, Sums((*of_psi.exact, *words), of_psi.rounded)
 
     def shared_step(
-        self, rng: np.random.Generator, state: Any, sums: Sums, data: Any, ask: Asks,
+        self, rng: np.random.Generator, state: PsiState, sums: Sums, data: Documents, ask: Asks,
         words: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> PsiState:  # fmt: skip
         """Words given z; the mean and covariance of psi given psi."""
         words = self.words(data) if words is None else words
         state = replace(state, **words.given(rng, state, sums.exact[1], data))
         return replace(state, **self.psi_mean.given(rng, state, sums, data))
 
     def _sample_psi(
-        self, rng: np.random.Generator, state: Any, topic_counts: IntArray, data: Any
+        self, rng: np.random.Generator, state: PsiState, topic_counts: IntArray, data: Documents
     ) -> FloatArray:
         """Psi given the topics of the tokens."""
         means = self.psi_mean.means(state, data)
@@ -243,16 +254,16 @@ class TopicModel(Checked, AllocatedTopics):
 
     # ------------------------------------------------------------------------ what follows
 
-    def theta(self, state: Any, data: Any) -> FloatArray:
+    def theta(self, state: PsiState, data: Documents) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
         return np.asarray(self.link(data).probs(state.psi))
 
-    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+    def mean_topics(self, state: PsiState, data: Any) -> FloatArray:
         """Mean word probabilities given the topics of the tokens, once these are known."""
         return np.asarray(self.words(data).mean(state, data))
 
     def mean_theta(
-        self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
+        self, rng: np.random.Generator, state: PsiState, data: Documents, rows: IntArray, draws: int
     ) -> FloatArray:
         """Topic proportions of some documents, averaged over draws of psi given their counts."""
         subset, local = data[rows], replace(state, psi=state.psi[rows])
@@ -282,21 +293,23 @@ class TopicModel(Checked, AllocatedTopics):
             return shares
         return np.concatenate([shares.reshape(-1, self.num_topics), self.link().probs(psi)])
 
-    def topic_shares(self, state: Any, data: Any) -> FloatArray:
+    def topic_shares(self, state: PsiState, data: Documents) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
         return shares_of(state.topic_counts.sum(axis=0))
 
-    def version_tokens(self, state: Any, data: Corpus) -> IntArray:
+    def version_tokens(self, state: PsiState, data: Corpus) -> IntArray:
         """Tokens of each topic in each version of the topics, ``(num_versions, num_topics)``."""
         if data.versions is None:
             return np.zeros((0, self.num_topics), dtype=np.int64)
         return data.versions.tokens(state.topic_counts)
 
-    def summary_table(self, state: Any, data: Any) -> FloatArray:
+    def summary_table(self, state: PsiState, data: Documents) -> FloatArray:
         """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
         return np.ascontiguousarray(self.words(data).table(state).T)
 
-    def local_summary(self, state: Any, data: Any, by_word: FloatArray | None = None) -> Sums:
+    def local_summary(
+        self, state: PsiState, data: Documents, by_word: FloatArray | None = None
+    ) -> Sums:
         """Sum over a block of documents: tokens of topics, also by version; the log likelihood."""
         if by_word is None:
             by_word = self.summary_table(state, data)
@@ -308,7 +321,7 @@ class TopicModel(Checked, AllocatedTopics):
         exact = (state.topic_counts.sum(axis=0), self.version_tokens(state, data), *more.exact)
         return Sums(exact, (np.array(words), *more.rounded))
 
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+    def summarized(self, name: str, state: PsiState, summary: Sums, data: Documents) -> object:
         """A variable from the sums of all blocks."""
         shares = shares_of(summary.exact[0])
         if name == "topic_shares":
@@ -351,7 +364,7 @@ class ExchangeableTopicsState(KeywordsState):
     word_concentration: float = field(default=CENTRE, kw_only=True)
 
 
-class NormalTopics(TopicModel):
+class NormalTopics(TopicModel[Any, Any]):
     """psi_d ~ N(mu, Sigma), the same for every document, and mu, Sigma ~ NIW."""
 
     __slots__ = ()
@@ -377,6 +390,6 @@ class NormalTopics(TopicModel):
         return self.gaussian
 
     @property
-    def psi_mean(self) -> PsiMean:
+    def psi_mean(self) -> PsiMean[Any, Any]:
         """The prior of the mean and covariance of psi, and how they move."""
         return ConstantMean(self.gaussian_prior)

@@ -11,7 +11,7 @@ words, its link and such a part.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,16 @@ from pgmult.core.typing import FloatArray
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
-from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.corpus import Corpus, Documents, corpus_from
 
-Documents = TypeVar("Documents", bound=Corpus)
+if TYPE_CHECKING:
+    from pgmult.topics.models.dynamic import DynamicTopicsState
+    from pgmult.topics.models.structural import StructuralTopicsState
+    from pgmult.topics.models.topic_model import ExchangeableTopicsState
+
+PsiState = TypeVar(
+    "PsiState", bound="ExchangeableTopicsState | StructuralTopicsState | DynamicTopicsState"
+)
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
 
@@ -37,48 +44,50 @@ def with_two_words(corpus: Documents) -> Documents:
     return corpus
 
 
-class PsiMean(ABC):
+class PsiMean(ABC, Generic[Documents, PsiState]):
     """A part of a topic model: the prior of the mean and covariance of psi, and its updates."""
 
     __slots__ = ()
 
     @abstractmethod
-    def as_data(self, data: Any) -> Corpus:
+    def as_data(self, data: object) -> Documents:
         """Data that documents' means can be read from, checked."""
 
     @abstractmethod
-    def means(self, state: Any, data: Any) -> FloatArray:
+    def means(self, state: PsiState, data: Documents) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``, or ``(n,)`` where documents share it."""
 
     @abstractmethod
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
+    def sums(self, state: PsiState, psi: FloatArray, data: Documents) -> Sums:
         """Sums over a block of documents for `given`: their number first, then sums over psi."""
 
     @abstractmethod
-    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
+    def given(
+        self, rng: np.random.Generator, state: PsiState, sums: Sums, data: Documents
+    ) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
 
     @abstractmethod
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: np.random.Generator, data: Documents) -> tuple[FloatArray, Fields]:
         """Psi and the fields of this part, drawn from the prior."""
 
     @abstractmethod
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Documents) -> Fields:
         """Fields that a chain starts from, given psi."""
 
-    def coords(self, data: Any) -> dict[str, NDArray[Any]]:
+    def coords(self, data: Documents) -> dict[str, NDArray[Any]]:
         """Labels of axes of this part."""
         return {}
 
-    def absent(self, data: Any) -> set[str]:
+    def absent(self, data: Documents) -> set[str]:
         """Variables of this part that these data leave empty."""
         return set()
 
-    def summary(self, data: Any) -> Sums:
+    def summary(self, data: Documents) -> Sums:
         """Sums over a block of documents for `summarized`."""
         return Sums((), ())
 
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> Any:
+    def summarized(self, name: str, state: PsiState, summary: Sums, data: Documents) -> object:
         """A variable of this part, from the sums over all documents of the model's summaries."""
         raise KeyError(name)
 
@@ -88,7 +97,7 @@ class PsiMean(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstantMean(PsiMean):
+class ConstantMean(PsiMean[Corpus, "ExchangeableTopicsState"]):
     """psi_d ~ N(mu, Sigma), the same for every document; mu, Sigma ~ NIW. Fields: mu, Sigma.
 
     Attributes
@@ -98,32 +107,34 @@ class ConstantMean(PsiMean):
 
     gaussian: NormalInverseWishart
 
-    def as_data(self, data: Any) -> Corpus:
+    def as_data(self, data: object) -> Corpus:
         """A corpus; one in which no document has two words is refused."""
         return with_two_words(corpus_from(data, "data"))
 
-    def means(self, state: Any, data: Any) -> FloatArray:
+    def means(self, state: "ExchangeableTopicsState", data: Corpus) -> FloatArray:
         """Mean of psi, ``(n,)``."""
         return np.asarray(state.mu)
 
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
+    def sums(self, state: "ExchangeableTopicsState", psi: FloatArray, data: Corpus) -> Sums:
         """Number of documents; first and second moments of psi about the old mu."""
         moments = Moments.of(psi, state.mu)
         return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
-    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
+    def given(
+        self, rng: np.random.Generator, state: "ExchangeableTopicsState", sums: Sums, data: Corpus
+    ) -> Fields:
         """Draw mu and Sigma given psi."""
         moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
         mu, Sigma = self.gaussian.condition_moments(moments).sample(rng)
         return {"mu": mu, "Sigma": Sigma}
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: np.random.Generator, data: Corpus) -> tuple[FloatArray, Fields]:
         """Psi, and mu and Sigma, drawn from the prior."""
         mu, Sigma = self.gaussian.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return psi, {"mu": mu, "Sigma": Sigma}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: Corpus) -> Fields:
         """Mu and Sigma given psi."""
         mu, Sigma = self.gaussian.condition(psi).sample(rng)
         return {"mu": mu, "Sigma": Sigma}

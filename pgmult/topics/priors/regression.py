@@ -11,7 +11,7 @@ Effects are drawn with B and Sigma, rho_j before them (`pgmult.priors.mixed_regr
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,16 @@ from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
 
+if TYPE_CHECKING:
+    from pgmult.topics.models.structural import StructuralTopicsState
+
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
 _MOST_EFFECTS = 8  # random effects, and covariates, by which a run is judged settled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressedMean(PsiMean):
+class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
     """psi_d ~ N(B' x_d + random effects, Sigma).
 
     Fields of the state: ``coefficients``, ``Sigma``, ``effects`` and ``effect_variances``.
@@ -80,11 +83,11 @@ class RegressedMean(PsiMean):
             )
         return self.regression
 
-    def means(self, state: Any, data: StructuredCorpus) -> FloatArray:
+    def means(self, state: "StructuralTopicsState", data: StructuredCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
 
-    def as_data(self, data: Any) -> StructuredCorpus:
+    def as_data(self, data: object) -> StructuredCorpus:
         """The data, if they are a corpus with as many covariates as the prior has."""
         if not isinstance(data, StructuredCorpus):
             raise TypeError(
@@ -113,15 +116,19 @@ class RegressedMean(PsiMean):
         """Number of documents, and the sum of their covariates."""
         return Sums((np.array(data.num_documents),), (data.covariates.sum(axis=0),))
 
-    def summarized(self, name: str, state: Any, summary: Sums, data: Any) -> FloatArray:
+    def summarized(
+        self, name: str, state: "StructuralTopicsState", summary: Sums, data: StructuredCorpus
+    ) -> FloatArray:
         """Mean of psi at the documents' average covariates, ``(n,)``."""
         return self.at(state, summary.rounded[-1] / summary.exact[-1])
 
-    def at(self, state: Any, covariates: FloatArray) -> FloatArray:
+    def at(self, state: "StructuralTopicsState", covariates: FloatArray) -> FloatArray:
         """Mean of psi at some covariates and no random effects, ``(n,)``."""
         return np.asarray(np.einsum("p,pn->n", covariates, state.coefficients))
 
-    def at_average(self, state: Any, data: StructuredCorpus, block_rows: int) -> FloatArray:
+    def at_average(
+        self, state: "StructuralTopicsState", data: StructuredCorpus, block_rows: int
+    ) -> FloatArray:
         """Mean of psi at the documents' average covariates, summed block by block, ``(n,)``."""
         parts, total = blocks(data.num_documents, block_rows), Total()
         for b, block in enumerate(parts):
@@ -143,13 +150,19 @@ class RegressedMean(PsiMean):
         moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
         return np.asarray(centre + np.array([np.zeros_like(centre), *moved]))
 
-    def sums(self, state: Any, psi: FloatArray, data: StructuredCorpus) -> Sums:
+    def sums(self, state: "StructuralTopicsState", psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
         anywhere = self.prior_of(data, np.eye(len(data.design.names)))
         statistics = MixedRegression.of(anywhere, psi, data.covariates, *_designs(data))
         return Sums((np.array(len(psi)),), statistics.sums)
 
-    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
+    def given(
+        self,
+        rng: np.random.Generator,
+        state: "StructuralTopicsState",
+        sums: Sums,
+        data: StructuredCorpus,
+    ) -> Fields:
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
@@ -157,7 +170,7 @@ class RegressedMean(PsiMean):
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         return _fields(*regression.sample(rng, variances), variances)
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> tuple[FloatArray, Fields]:
         """Psi and the regression, drawn from the prior."""
         coefficients, Sigma = self.prior_of(data).sample(rng)
         terms = data.design.terms
@@ -170,7 +183,7 @@ class RegressedMean(PsiMean):
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, effects, Sigma, variances)
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: StructuredCorpus) -> Fields:
         """The regression given psi, with variances of effects at the scale of their prior."""
         prior, terms = self.prior_of(data), data.design.terms
         if not terms:

@@ -18,7 +18,7 @@ out. `TimedRows` are the sufficient statistics of rows; later costs do not depen
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
+
+if TYPE_CHECKING:
+    from pgmult.topics.models.dynamic import DynamicTopicsState
 
 
 def mean_walk(
@@ -147,7 +150,7 @@ def log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WalkingMean(PsiMean):
+class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
     """psi_d ~ N(mu_t, Sigma) at time t of the document, mu a walk. Fields: mu, Sigma and its drift.
 
     Attributes
@@ -162,7 +165,7 @@ class WalkingMean(PsiMean):
     shape: float
     scale: float
 
-    def as_data(self, data: Any) -> TimedCorpus:
+    def as_data(self, data: object) -> TimedCorpus:
         """The data, if they are a corpus with times."""
         if not isinstance(data, TimedCorpus):
             raise TypeError(
@@ -175,11 +178,11 @@ class WalkingMean(PsiMean):
         """Times."""
         return {"time": data.time_labels}
 
-    def means(self, state: Any, data: Any) -> FloatArray:
+    def means(self, state: "DynamicTopicsState", data: TimedCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return np.asarray(state.mu[data.times])
 
-    def sums(self, state: Any, psi: FloatArray, data: Any) -> Sums:
+    def sums(self, state: "DynamicTopicsState", psi: FloatArray, data: TimedCorpus) -> Sums:
         """Number of documents and first moments of psi by time, second moments over all times.
 
         Moments are about the old mu of each time.
@@ -191,7 +194,9 @@ class WalkingMean(PsiMean):
         counts = np.bincount(data.times, minlength=data.num_times)
         return Sums((counts,), (totals, squares))
 
-    def given(self, rng: np.random.Generator, state: Any, sums: Sums, data: Any) -> Fields:
+    def given(
+        self, rng: np.random.Generator, state: "DynamicTopicsState", sums: Sums, data: TimedCorpus
+    ) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
         rows = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
         return self.sample(rng, state.prevalence_drift, rows)
@@ -206,14 +211,14 @@ class WalkingMean(PsiMean):
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         return self._walked(rng, float(np.exp(log_drift[0])), rows)
 
-    def prior(self, rng: np.random.Generator, data: Any) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: np.random.Generator, data: TimedCorpus) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
         drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
         mu, Sigma = mean_walk(self.gaussian, drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Any) -> Fields:
+    def start(self, rng: np.random.Generator, psi: FloatArray, data: TimedCorpus) -> Fields:
         """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
         rows = TimedRows.of(psi, data.times, data.num_times)
         return self._walked(rng, self.scale / self.shape, rows)

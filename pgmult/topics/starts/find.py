@@ -10,7 +10,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -22,6 +22,8 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
+from pgmult.topics.data.corpus import Corpus, Documents
+from pgmult.topics.priors.means import PsiState
 from pgmult.topics.starts.searches import (
     Placement,
     Searched,
@@ -43,7 +45,9 @@ _SAME = 0.5  # topics at least as far apart, in total variation, are not the sam
 _MOST_LEAVES = 10_000
 
 
-def start_chain(model: "TopicModel", rng: np.random.Generator, data: Any) -> Any:
+def start_chain(
+    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents
+) -> PsiState:
     """The start of a single chain: one leaf of a search, topics sorted by size."""
     begun = model.shared_start(rng, data)
     if begun is not None:
@@ -53,8 +57,8 @@ def start_chain(model: "TopicModel", rng: np.random.Generator, data: Any) -> Any
 
 
 def start_without_rows(
-    model: "TopicModel", rng: np.random.Generator, data: Any
-) -> tuple[Any, Placement] | None:
+    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents
+) -> tuple[PsiState, Placement] | None:
     """The start of a chain of a large corpus, searched in a part of it, without the rows.
 
     The state has the rows of that part; what all rows start from comes with it. None, and no random
@@ -72,9 +76,9 @@ def start_without_rows(
 
 
 def _without_rows(
-    model: "TopicModel", rng: np.random.Generator, searched: Searched, small: Any,
-    chosen: IntArray, data: Any,
-) -> tuple[Any, Placement]:  # fmt: skip
+    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, searched: Searched,
+    small: Corpus, chosen: IntArray, data: Documents,
+) -> tuple[PsiState, Placement]:  # fmt: skip
     """The state of the searched part, and what all rows start from."""
     words = data if small is data else only_words(data, chosen)
     at = model.in_order(counted(rng, searched, small, words), data)
@@ -82,7 +86,11 @@ def _without_rows(
 
 
 def search(
-    model: "TopicModel", rng: np.random.Generator, data: Any, leaves: int, sweeps: int | None
+    model: "TopicModel[Documents, PsiState]",
+    rng: np.random.Generator,
+    data: Documents,
+    leaves: int,
+    sweeps: int | None,
 ) -> "TopicStart":
     """Search as `find_start` does."""
     sweeps = model.start_sweeps if sweeps is None else sweeps
@@ -125,22 +133,22 @@ class TopicStart:
         searches and chains, topics of none mostly do not. nan if there was one leaf only.
     """
 
-    state: Any
+    state: object
     loo: float
     leaf_loo: list[float]
     support: FloatArray
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Facts that a run stores: log probabilities per leaf and the topics' support."""
-        facts: dict[str, Any] = {"loo": self.loo, "leaf_loo": self.leaf_loo}
+        facts: dict[str, object] = {"loo": self.loo, "leaf_loo": self.leaf_loo}
         if not np.isnan(self.support).any():
             facts["support"] = self.support.tolist()
         return facts
 
 
 def find_start(
-    model: "TopicModel",
-    data: Any,
+    model: "TopicModel[Documents, PsiState]",
+    data: Documents,
     *,
     leaves: int = 4,
     sweeps: int | None = None,

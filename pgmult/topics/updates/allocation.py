@@ -19,9 +19,9 @@ from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import SweepsInBlocks
+from pgmult.sampling.blocks import State, SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
-from pgmult.topics.data.corpus import Corpus, corpus_from
+from pgmult.topics.data.corpus import Corpus, Documents, corpus_from
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.family import TOPICS
 
@@ -185,7 +185,7 @@ def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArra
     return probs
 
 
-class AllocatedTopics(SweepsInBlocks[Any, Any], ABC):
+class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
     """The methods of all topic models, LDA included."""
 
     __slots__ = ()
@@ -196,25 +196,25 @@ class AllocatedTopics(SweepsInBlocks[Any, Any], ABC):
     family: ClassVar[Family] = TOPICS
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares",)
 
-    def as_data(self, data: Any) -> Any:
+    def as_data(self, data: object) -> Any:
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
         return corpus_from(data, "data")
 
-    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+    def coords(self, data: Documents) -> Mapping[str, NDArray[Any]]:
         """Words and documents by name where the corpus has names."""
         labels = {"word": data.vocabulary, "document": data.names}
         return {dim: names for dim, names in labels.items() if names is not None}
 
     @abstractmethod
-    def theta(self, state: Any, data: Any) -> FloatArray:
+    def theta(self, state: State, data: Documents) -> FloatArray:
         """Topic proportions of each document, ``(num_documents, num_topics)``."""
 
     @abstractmethod
-    def mean_topics(self, state: Any, data: Any) -> FloatArray:
+    def mean_topics(self, state: State, data: Documents) -> FloatArray:
         """Mean word probabilities given the topics of the tokens, where these give it."""
 
     def mean_theta(
-        self, rng: np.random.Generator, state: Any, data: Any, rows: IntArray, draws: int
+        self, rng: np.random.Generator, state: State, data: Documents, rows: IntArray, draws: int
     ) -> FloatArray:
         """Topic proportions of some documents, averaged given the topics of their tokens.
 
@@ -227,14 +227,14 @@ class AllocatedTopics(SweepsInBlocks[Any, Any], ABC):
         """
         return np.asarray(self.theta(state, data)[rows])
 
-    def observed_rows(self, data: Any) -> ObservedRows:
+    def observed_rows(self, data: Documents) -> ObservedRows:
         """The documents, dense, with their totals, and their times if they have some."""
         constants = {"totals": (("document",), data.totals)}
         if isinstance(data, TimedCorpus):
             constants["time_of_document"] = (("document",), data.time_labels[data.times])
         return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
 
-    def row_probs(self, draw: Mapping[str, Any], data: Any) -> FloatArray:
+    def row_probs(self, draw: Mapping[str, Any], data: Documents) -> FloatArray:
         """Word probabilities of documents from kept ``topics`` and ``theta``."""
         if "topics" not in draw or "theta" not in draw:
             raise ValueError("the posterior must have kept topics and theta (keep=)")
@@ -244,15 +244,15 @@ class AllocatedTopics(SweepsInBlocks[Any, Any], ABC):
         """Shares of topics, which every report begins with, if they are stored."""
         return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)[None]
 
-    def label_probs(self, state: Any, data: Any) -> FloatArray:
+    def label_probs(self, state: State, data: Documents) -> FloatArray:
         """Words of topics, in all their versions, by which topics of several chains are matched."""
         return self.mean_topics(state, data)
 
     @abstractmethod
-    def topic_shares(self, state: Any, data: Any) -> FloatArray:
+    def topic_shares(self, state: State, data: Documents) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
 
-    def effective_topics(self, state: Any, data: Any) -> float:
+    def effective_topics(self, state: State, data: Documents) -> float:
         """Exponential of the entropy of the topic shares; it does not depend on labels."""
         return effective(self.topic_shares(state, data))
 
