@@ -15,7 +15,7 @@ inputs, with intervals. Length scales of the covariance are in the units of the 
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -38,9 +38,6 @@ from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.predictions import predict as predict_field
 from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -265,7 +262,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise ValueError("y must have an observation at least")
         return float(weight @ densities) / total
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = False

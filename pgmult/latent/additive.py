@@ -151,7 +151,7 @@ class Additive:
     def __init__(
         self,
         terms: Sequence[Term],
-        design: FloatArray | sparse.csr_array,
+        design: FloatArray | sparse.sparray,
         offset: FloatArray | float = 0.0,
     ):
         self.terms = tuple(terms)

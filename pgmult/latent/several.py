@@ -48,7 +48,7 @@ class Several(Additive):
     def __init__(
         self,
         terms: Sequence[Term],
-        design: FloatArray | sparse.csr_array,
+        design: FloatArray | sparse.sparray,
         num: int,
         offset: FloatArray | float = 0.0,
     ):

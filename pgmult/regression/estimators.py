@@ -16,7 +16,7 @@ array([[0.01]])
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -41,9 +41,6 @@ from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.additive import AdditiveRegression, LinkName
 from pgmult.regression.rows import as_weights, rows_of
 from pgmult.sampling.driver import sample
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 _MOST_CORRELATED = 4  # effects of a group whose correlations are learned
 _OUTCOME = "outcome"
@@ -366,7 +363,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         y, mean = as_nonnegative(y, "y"), np.maximum(self.predict(X), 1e-300)
         return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=1))
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         tags.regressor_tags.poor_score = True  # of counts that are no counts

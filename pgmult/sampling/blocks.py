@@ -440,22 +440,14 @@ class MovedRows(NamedTuple, Generic[State]):
 
 
 def started(
-    model: object,
-    rng: np.random.Generator,
-    state: State,
-    found: object,
-    data: object,
+    model: object, rng: np.random.Generator, state: State, found: object, data: object
 ) -> State:
     """The state with rows where `local_start` has them, all in this process."""
     return replace(state, **local_starts(model, new_key(rng), found, data))
 
 
 def local_starts(
-    model: Any,
-    key: NDArray[np.uint64],
-    found: object,
-    data: Any,
-    first: int = 0,
+    model: Any, key: NDArray[np.uint64], found: object, data: Any, first: int = 0
 ) -> dict[str, NDArray[np.generic]]:
     """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)

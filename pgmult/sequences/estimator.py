@@ -13,7 +13,7 @@ intervals and the probabilities of the next symbol come out.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,6 @@ from pgmult.sequences.data.sequences import Sequences, as_sequences
 from pgmult.sequences.forecasts import LEVELS, forecast
 from pgmult.sequences.models.lds import MultinomialLDS, as_state_dim, usual_state_dim
 from pgmult.sequences.scores.one_step import one_step_ahead
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -201,7 +198,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``."""
         return np.asarray(self.symbols_[self.predict_proba(X).argmax(axis=1)])
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True

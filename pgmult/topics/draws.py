@@ -68,7 +68,7 @@ def as_chain(run: Posterior, chain: Any) -> int:
     return as_positive_int(chain, "chain", maximum=as_draws(run).num_chains) - 1
 
 
-def topic_places(topics: Any, size: int, argument: str = "topics") -> IntArray:
+def topic_places(topics: object, size: int, argument: str = "topics") -> IntArray:
     """Places in arrays, from 0, of topics that are given by their numbers, from 1 to `size`."""
     asked = as_list(topics, argument, "numbers of topics")
     numbers = [as_positive_int(k, argument, minimum=1, maximum=size) for k in asked]

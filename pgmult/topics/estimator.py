@@ -13,8 +13,8 @@ the posterior for all else: correlations are ``estimator.posterior_.correlations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -79,11 +79,11 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     tune: int = 500
     chains: int = 2
     thin: int = 2
-    random_state: Any = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
     n_jobs: int | None = None
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any = None) -> "TopicTransformer":
+    def fit(self, X: object, y: object = None) -> "TopicTransformer":
         """Fit the model to word counts.
 
         Parameters
@@ -117,7 +117,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.components_ = mean_of(placed_draws(self.posterior_, "topics", chains, draws, axis=0))
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: object) -> FloatArray:
         """Posterior mean of the topic proportions, ``(n_samples, n_components)``.
 
         Of documents folded into up to 100 draws of one chain with a fixed seed.
@@ -132,7 +132,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             read = [self.stability_.matches.reference]
             return mean_of(theta for theta, _ in self._folded(corpus, read))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Document completion: mean log probability of a held-out token, in nats.
 
         Half of each document's tokens, chosen at random with a fixed seed, are shown to the model,
@@ -156,7 +156,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             folded = self._folded(shown, range(self.posterior_.num_chains))
             return completion_score(folded, held_out).log_predictive
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -166,7 +166,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _corpus(self, X: Any, *, reset: bool) -> Corpus:
+    def _corpus(self, X: object, *, reset: bool) -> Corpus:
         """Counts as a corpus."""
         refuse_texts(X, "X")
         if isinstance(X, Corpus):

@@ -41,7 +41,7 @@ from pgmult.core.arguments import as_flag, as_kind, as_list, as_probability, as_
 from pgmult.core.machine import available_memory
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.formulas.columns import as_mapping
 from pgmult.formulas.design import Design, make_design
@@ -73,7 +73,7 @@ class Versions(NamedTuple):
     codes: IntArray
     number: int
 
-    def tokens(self, topic_counts: NDArray[Any]) -> IntArray:
+    def tokens(self, topic_counts: NDArray[np.generic]) -> IntArray:
         """Add up tokens of topics in documents by version, ``(number, num_topics)``."""
         tokens = np.zeros((self.number, topic_counts.shape[1]), dtype=np.int64)
         np.add.at(tokens, self.codes, topic_counts)
@@ -224,7 +224,7 @@ class Corpus:
         more = {} if content is None else {"content": content}
         return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)
 
-    def __getitem__(self, rows: Any) -> Self:
+    def __getitem__(self, rows: ArrayLike | slice) -> Self:
         chosen = as_rows(rows, self.num_documents)
         starts = np.asarray(self.indptr)[chosen]
         sizes = np.asarray(self.indptr)[chosen + 1] - starts
@@ -281,7 +281,7 @@ Documents = TypeVar("Documents", bound=Corpus)
 
 
 def as_corpus(
-    counts: Any,
+    counts: object,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
 ) -> Corpus:
@@ -308,7 +308,7 @@ def as_corpus(
     return corpus_from(counts, "counts", vocabulary, names)
 
 
-def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = None) -> Corpus:
+def corpus_from(counts: Any, name: str, vocabulary: object = None, names: object = None) -> Corpus:
     """`as_corpus` for an argument called `name` in errors."""
 
     def labels(num_documents: int, num_words: int) -> tuple[Any, Any]:
@@ -351,12 +351,12 @@ def corpus_from(counts: Any, name: str, vocabulary: Any = None, names: Any = Non
     )  # fmt: skip
 
 
-def as_num_topics(value: Any, name: str = "num_topics") -> int:
+def as_num_topics(value: object, name: str = "num_topics") -> int:
     """A number of topics."""
     return as_positive_int(value, name, minimum=2, maximum=_MOST_TOPICS)
 
 
-def refuse_texts(counts: Any, name: str) -> None:
+def refuse_texts(counts: object, name: str) -> None:
     """Refuse texts given instead of counts, with a hint what to use."""
     first = counts
     for _ in range(2):  # texts, or rows of them; a list may hold itself
@@ -389,7 +389,7 @@ def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> NDArray[np.
     return as_counts(data, name)
 
 
-def _as_names(names: Any, argument: str, length: int, what: str) -> NDArray[np.str_] | None:
+def _as_names(names: object, argument: str, length: int, what: str) -> NDArray[np.str_] | None:
     if names is None:
         return None
     array = np.array(as_strings(names, argument), dtype=np.str_)
@@ -526,7 +526,7 @@ class StructuredCorpus(Corpus):
         return {"design": self.design.take(rows), "content": content}
 
     def new_documents(
-        self, corpus: Any, covariates: Any, *, new_levels: bool = False
+        self, corpus: object, covariates: object, *, new_levels: bool = False
     ) -> "StructuredCorpus":
         """Other documents with the covariates that these have, coded alike.
 
@@ -560,8 +560,8 @@ class StructuredCorpus(Corpus):
 
 
 def with_covariates(
-    corpus: Any,
-    covariates: Any,
+    corpus: object,
+    covariates: object,
     formula: str | None = None,
     *,
     content: str | None = None,

@@ -117,7 +117,7 @@ def pack_corpus(
     return open_corpus(out)
 
 
-def _is_list_of_blocks(counts: Any) -> bool:
+def _is_list_of_blocks(counts: object) -> bool:
     """Is it a list of matrices, rather than the rows of one?"""
     return (
         isinstance(counts, list | tuple)
@@ -267,7 +267,7 @@ class CorpusWriter:
         num_words: int,
         vocabulary: NDArray[np.str_] | None,
         *,
-        label: Callable[[Any], str] | None = None,
+        label: Callable[[object], str] | None = None,
         losses: Losses | None = None,
     ) -> None:
         """Complete the folder and give it its name; documents have names if they have a `label`."""
@@ -276,7 +276,7 @@ class CorpusWriter:
             self._write("vocabulary", np.asarray(vocabulary, dtype=np.str_))
         if label is not None:
             self._write_names(label)
-        manifest: dict[str, Any] = {
+        manifest: dict[str, object] = {
             "pgmult_corpus": SCHEMA,
             "num_words": num_words,
             "arrays": {name: list(array.finish()[1:]) for name, array in self._arrays.items()},
@@ -295,11 +295,11 @@ class CorpusWriter:
         sync_folder(self._out.parent)
         (self._out / "lock").unlink()
 
-    def _write(self, name: str, array: NDArray[Any]) -> None:
+    def _write(self, name: str, array: NDArray[np.generic]) -> None:
         self._arrays[name] = ArrayWriter(self.folder / f"{name}.npy", array.dtype)
         self._arrays[name].append(array)
 
-    def _write_names(self, label: Callable[[Any], str]) -> None:
+    def _write_names(self, label: Callable[[object], str]) -> None:
         def each() -> Iterator[list[str]]:
             with (self.folder / "names.txt").open(encoding="ascii") as file:
                 while lines := file.readlines(2**20):
@@ -313,7 +313,7 @@ class CorpusWriter:
     def __enter__(self) -> "CorpusWriter":
         return self
 
-    def __exit__(self, kind: Any, *error: Any) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         self._names.close()
         for array in self._arrays.values():
             array.__exit__()

@@ -47,7 +47,7 @@ class TimedCorpus(Corpus):
 
 
 def as_timed_corpus(
-    counts: Any,
+    counts: object,
     times: Any,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,

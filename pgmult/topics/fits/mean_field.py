@@ -9,6 +9,7 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
+from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.variational.ascent import HasHistory, has_settled
@@ -77,7 +78,7 @@ class MeanFieldFit(HasHistory, ABC):
         """`infer` of a corpus and limits that have been checked."""
 
 
-def as_words(counts: Any, name: str = "corpus") -> Corpus:
+def as_words(counts: object, name: str = "corpus") -> Corpus:
     """A corpus with at least one token."""
     corpus = corpus_from(counts, name)
     if corpus.num_tokens == 0:
@@ -111,7 +112,9 @@ def as_precision(cov: FloatArray) -> FloatArray:
 
 
 def mean_theta(
-    link: Any, means: FloatArray, precisions: Callable[[slice], FloatArray]
+    link: StickBreaking | LogisticNormal,
+    means: FloatArray,
+    precisions: Callable[[slice], FloatArray],
 ) -> FloatArray:
     """Mean of link(psi) over psi ~ N(mean_d, precision_d^-1), ``(num_documents, num_topics)``.
 

@@ -20,7 +20,6 @@ The answer is a posterior of `StructuralTopics` given the new documents: ask it 
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -129,7 +128,7 @@ def _chain(
 ) -> dict[str, FloatArray]:
     """Return the stored draws of a chain with fixed topics, one draw after the other."""
     names = [name for name in _KEPT if name not in model.absent(data)]
-    stored: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names)}
+    stored: dict[str, list[object]] = {name: [] for name in ("log_likelihood", *names)}
     state = None
     for held in np.asarray(topics, dtype=np.float64):
         before = warm_up if state is None else 0
@@ -152,7 +151,11 @@ def held_step(
     """One sweep over all but the topics."""
 
     def shared_step(
-        rng: np.random.Generator, state: StructuralTopicsState, sums: Sums, data: Any, ask: Asks
+        rng: np.random.Generator,
+        state: StructuralTopicsState,
+        sums: Sums,
+        data: StructuredCorpus,
+        ask: Asks,
     ) -> StructuralTopicsState:
         return replace(state, **model.psi_mean.given(rng, state, sums, data))
 

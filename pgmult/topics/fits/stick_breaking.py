@@ -49,7 +49,7 @@ from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_real, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_generator, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
@@ -209,7 +209,7 @@ class VariationalTopics(MeanFieldFit):
 
     def update(
         self,
-        minibatch: Any,
+        minibatch: Corpus,
         num_documents: int | None = None,
         *,
         step_size: float | None = None,
@@ -327,7 +327,7 @@ class VariationalTopics(MeanFieldFit):
 
 def fit_cavi(
     model: CorrelatedTopics,
-    corpus: Any,
+    corpus: Corpus | ArrayLike,
     *,
     max_iterations: int = 200,
     tolerance: float = 1e-5,
@@ -383,7 +383,7 @@ def fit_cavi(
 
 def fit_svi(
     model: CorrelatedTopics,
-    corpus: Any,
+    corpus: Corpus | ArrayLike,
     *,
     batch_size: int = 256,
     max_epochs: int = 20,

@@ -105,7 +105,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         Keywords.of(self.keywords, corpus)
         return corpus
 
-    def coords(self, data: Any) -> Mapping[str, NDArray[Any]]:
+    def coords(self, data: Any) -> Mapping[str, NDArray[np.generic]]:
         """Words, documents, groups, keywords and what the mean of psi depends on by name."""
         labels = {"word": data.vocabulary, "document": data.names}
         coords = {dim: names for dim, names in labels.items() if names is not None}
@@ -163,7 +163,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     def local_start(
         self, rng: np.random.Generator, placement: Placement, data: Documents
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
         psi = placed.flat_psi(self.link(data), placement.centre)
@@ -285,7 +285,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
             return np.asarray(theta @ topics)
         return np.asarray(data.versions.word_probs(theta, topics))
 
-    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
         """Shares of topics, and expected ones where the mean of psi has others to report."""
         shares = AllocatedTopics.reported(self, draw)
         psi = self.psi_mean.reported(draw)

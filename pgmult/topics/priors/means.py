@@ -75,7 +75,7 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Documents) -> Fields:
         """Fields that a chain starts from, given psi."""
 
-    def coords(self, data: Documents) -> dict[str, NDArray[Any]]:
+    def coords(self, data: Documents) -> dict[str, NDArray[np.generic]]:
         """Labels of axes of this part."""
         return {}
 
@@ -91,7 +91,7 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
         """A variable of this part, from the sums over all documents of the model's summaries."""
         raise KeyError(name)
 
-    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
         """Values of psi, ``(num_values, n)``, at which reports show shares of topics."""
         return np.empty((0, 0))
 

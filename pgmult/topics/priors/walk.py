@@ -174,7 +174,7 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
             )
         return with_two_words(data)
 
-    def coords(self, data: TimedCorpus) -> dict[str, NDArray[Any]]:
+    def coords(self, data: TimedCorpus) -> dict[str, NDArray[np.generic]]:
         """Times."""
         return {"time": data.time_labels}
 

@@ -29,7 +29,7 @@ True
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from pgmult.core.typing import FloatArray, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.updates.allocation import AllocatedTopics, word_probs
+
+if TYPE_CHECKING:
+    from pgmult.sampling.chains import Sweep
 
 INNER = 16
 """Draws of theta given the tokens' topics, at most, where their mean is not known."""
@@ -81,7 +84,7 @@ class CompletionScore(Score):
     __repr__ = __str__
 
 
-def _check_tokens(held_out: Any, name: str = "held_out") -> None:
+def _check_tokens(held_out: Corpus, name: str = "held_out") -> None:
     as_kind(held_out, name, Corpus, "make one with as_corpus or split_tokens")
     if held_out.num_tokens == 0:
         raise ValueError(f"{name} has no tokens to score")
@@ -169,7 +172,7 @@ class DocumentCompletion:
         self._sums: dict[int, FloatArray] = {}
         self._draws: dict[int, int] = {}
 
-    def __call__(self, sweep: Any) -> None:
+    def __call__(self, sweep: "Sweep") -> None:
         """Add one state of a chain to the average."""
         if sweep.tuning or sweep.index % self.every:
             return
@@ -183,7 +186,7 @@ class DocumentCompletion:
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
         self._draws[sweep.chain] = count + 1
 
-    def _predicted(self, model: Any, state: Any, data: Any, seed: list[int]) -> FloatArray:
+    def _predicted(self, model: object, state: object, data: Corpus, seed: list[int]) -> FloatArray:
         """The probability of each entry's word given the topics of all tokens."""
         rows, held_out = self._rows, self._filled
         if not isinstance(model, AllocatedTopics):  # of another library

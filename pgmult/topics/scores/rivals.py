@@ -15,7 +15,7 @@ import numpy as np
 from pgmult.core.arguments import as_seed
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Score
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import IntArray, Model
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -67,7 +67,7 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
     return Comparison.of(scores, "a word", how, _ADVICE)
 
 
-def _some(data: Corpus, seed: Any) -> Corpus:
+def _some(data: Corpus, seed: int) -> Corpus:
     """All documents, or, of a corpus that is too large for short runs, some at random."""
     if data.num_tokens <= _MOST_TOKENS:
         return data
@@ -77,7 +77,7 @@ def _some(data: Corpus, seed: Any) -> Corpus:
     return chosen
 
 
-def _chosen(data: Corpus, seed: Any) -> IntArray:
+def _chosen(data: Corpus, seed: int) -> IntArray:
     """Documents that lose words, at random among those with ten or more."""
     several = np.flatnonzero(data.totals >= 10)
     if not len(several):
@@ -97,7 +97,9 @@ def _plain(corpus: Corpus) -> Corpus:
     return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
 
 
-def _second(model: Any, training: Corpus, held_out: Corpus, sweeps: int, seed: Any) -> Score:
+def _second(
+    model: Model[Corpus, Any], training: Corpus, held_out: Corpus, sweeps: int, seed: int
+) -> Score:
     """Score a short run on held-out words, averaged over its last third."""
     score = DocumentCompletion(held_out, every=2)
     draws = sweeps // 3

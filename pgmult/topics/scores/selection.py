@@ -21,7 +21,7 @@ words scatter around what the chosen model expects of them is what `pgmult.topic
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.scores.completion import DocumentCompletion
 from pgmult.topics.summaries.words import exclusivity, npmi
+
+if TYPE_CHECKING:
+    from pgmult.sampling.chains import Sweep
 
 _WORDS = 10  # of a topic, for coherence and exclusivity
 
@@ -143,7 +146,7 @@ class TopicChoice(Answer):
 
 
 def search_num_topics(
-    data: Any,
+    data: object,
     candidates: Sequence[int],
     *,
     make_model: Callable[[int], Model[Any, Any]] | None = None,
@@ -230,7 +233,7 @@ class _Look:
         self._completion = completion
         self._topics: dict[int, FloatArray] = {}
 
-    def __call__(self, sweep: Any) -> None:
+    def __call__(self, sweep: "Sweep") -> None:
         """Look at one state of a chain."""
         self._completion(sweep)
         if sweep.tuning or sweep.index % self._completion.every:

@@ -40,6 +40,7 @@ from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import new_key
+from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.topics.compiled import starts as compiled
 from pgmult.topics.compiled.collapsed import Tallies
 from pgmult.topics.compiled.starts import place_tokens
@@ -103,7 +104,9 @@ class Searched:
             psi[rows] = values
         return psi
 
-    def flat_psi(self, link: Any, centre: FloatArray | None = None) -> FloatArray:
+    def flat_psi(
+        self, link: StickBreaking | LogisticNormal, centre: FloatArray | None = None
+    ) -> FloatArray:
         """Psi where a chain begins: documents much nearer their centre than in the allocation.
 
         An allocation of tokens has documents nearly pure. A chain that begins so needs many hundred
@@ -174,7 +177,7 @@ def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: f
     return Searched(random_allocation(rng, corpus, num_topics), alpha, eta)
 
 
-def _tokens_of(at: Searched, corpus: Corpus) -> tuple[Any, ...]:
+def _tokens_of(at: Searched, corpus: Corpus) -> tuple[object, ...]:
     """Return the first arguments of compiled passes over all tokens."""
     allocation = at.allocation
     tallies = Tallies(allocation.topic_counts, allocation.word_counts, at.sizes)

@@ -77,7 +77,7 @@ _ADVICE = {
 def check(
     run: Posterior,
     *,
-    groups: Mapping[str, Any] | str | Sequence[str] | None = None,
+    groups: Mapping[str, object] | str | Sequence[str] | None = None,
     data: Corpus | None = None,
     chain: int | None = None,
     max_draws: int = 40,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_mapping
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.draws import MERGED, as_draws, topic_places
 from pgmult.topics.summaries.matching import match_topics
@@ -103,7 +103,7 @@ def merge(run: Posterior, groups: Mapping[str, Sequence[int]]) -> Posterior:
     )  # fmt: skip
 
 
-def _ordered(draws: Any, axes: Sequence[str], order: Any) -> Any:
+def _ordered(draws: FloatArray, axes: Sequence[str], order: IntArray) -> FloatArray:
     """Draws of one chain with its topics in the order of the best one."""
     for place, axis in enumerate(axes, 1):
         if axis in _AXES:
@@ -111,7 +111,9 @@ def _ordered(draws: Any, axes: Sequence[str], order: Any) -> Any:
     return np.asarray(draws)
 
 
-def _averaged(words: Any, sizes: Any, order: Any, members: Sequence[Sequence[int]]) -> FloatArray:
+def _averaged(
+    words: FloatArray, sizes: IntArray, order: IntArray, members: Sequence[Sequence[int]]
+) -> FloatArray:
     """Words of united topics, ``(draw, ..., topic, word)``, each weighted by its size."""
     words = np.take(words, order, axis=-2)
     weights = np.take(np.asarray(sizes, dtype=np.float64), order, axis=-1) + 1e-12

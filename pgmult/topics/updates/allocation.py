@@ -160,7 +160,7 @@ def sample_topics(
 
 
 def mean_words(
-    topics: FloatArray, word_counts: IntArray | NDArray[np.int32], concentration: Any
+    topics: FloatArray, word_counts: IntArray | NDArray[np.int32], concentration: FloatArray | float
 ) -> FloatArray:
     """Means of what `sample_topics` draws given these counts; `topics` where there are none.
 
@@ -200,7 +200,7 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
         return corpus_from(data, "data")
 
-    def coords(self, data: Documents) -> Mapping[str, NDArray[Any]]:
+    def coords(self, data: Documents) -> Mapping[str, NDArray[np.generic]]:
         """Words and documents by name where the corpus has names."""
         labels = {"word": data.vocabulary, "document": data.names}
         return {dim: names for dim, names in labels.items() if names is not None}
@@ -234,13 +234,13 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
             constants["time_of_document"] = (("document",), data.time_labels[data.times])
         return ObservedRows(("document", "word"), data.to_csr().toarray(), constants)
 
-    def row_probs(self, draw: Mapping[str, Any], data: Documents) -> FloatArray:
+    def row_probs(self, draw: Mapping[str, FloatArray], data: Documents) -> FloatArray:
         """Word probabilities of documents from kept ``topics`` and ``theta``."""
         if "topics" not in draw or "theta" not in draw:
             raise ValueError("the posterior must have kept topics and theta (keep=)")
         return np.asarray(draw["theta"] @ draw["topics"])
 
-    def reported(self, draw: Mapping[str, NDArray[Any]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
         """Shares of topics, which every report begins with, if they are stored."""
         return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)[None]
 

@@ -28,7 +28,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from pgmult.topics.updates.allocation import kept_counts, mean_words, no_counts,
 from pgmult.topics.updates.keywords import Keywords
 from pgmult.topics.updates.word_concentration import prior_concentration, sample_concentration
 from pgmult.topics.updates.words import DirichletWords
+
+if TYPE_CHECKING:
+    from pgmult.topics.models.structural import StructuralTopicsState
 
 Size = Annotated[float, real(above=0.0, minimum=1e-6, maximum=1e9)]
 
@@ -138,7 +141,7 @@ class WordsByGroup(DirichletWords):
         """Word probabilities over pairs of group and word, ``(num_topics, ...)``."""
         return np.ascontiguousarray(state.group_topics.swapaxes(0, 1)).reshape(self.num_topics, -1)
 
-    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+    def drawn(self, draw: Mapping[str, FloatArray]) -> FloatArray | None:
         """Topics of a draw by group, ``(num_groups, num_topics, num_words)``."""
         return draw.get("group_topics")
 
@@ -210,7 +213,7 @@ class WordsByGroup(DirichletWords):
             mean = keywords.mixed(mean, state.keyword_shares, state.keyword_words)
         return np.ascontiguousarray(mean.swapaxes(0, 1)).reshape(self.num_topics, -1)
 
-    def _above(self, state: Any) -> FloatArray:
+    def _above(self, state: "StructuralTopicsState") -> FloatArray:
         """Topics without keywords, which groups vary around."""
         return np.asarray(state.plain_topics if self.keywords else state.topics)
 

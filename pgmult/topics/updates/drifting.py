@@ -53,7 +53,7 @@ class DriftingWords:
         """Word probabilities over pairs of time and word, ``(num_topics, ...)``."""
         return np.asarray(state.topics.reshape(self.num_topics, -1))
 
-    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+    def drawn(self, draw: Mapping[str, FloatArray]) -> FloatArray | None:
         """Topics of a draw by time, ``(num_times, num_topics, num_words)``."""
         return draw["topics"].swapaxes(0, 1) if "topics" in draw else None
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -50,7 +50,7 @@ class KeywordsState:
     keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY, kw_only=True)
 
 
-def as_keywords(keywords: Any, num_topics: int) -> NamedWords:
+def as_keywords(keywords: object, num_topics: int) -> NamedWords:
     """Names and words of the first topics, checked; () for none."""
     if keywords is None:
         return ()
@@ -74,7 +74,7 @@ def as_keywords(keywords: Any, num_topics: int) -> NamedWords:
     return tuple(checked)
 
 
-def _is_checked(pair: Any) -> bool:
+def _is_checked(pair: object) -> bool:
     return (
         isinstance(pair, tuple)
         and len(pair) == 2

@@ -58,7 +58,7 @@ class DirichletWords:
         """Word probabilities, ``(num_topics, num_words)``; of versions beside each other."""
         return np.asarray(state.topics)
 
-    def drawn(self, draw: Mapping[str, Any]) -> FloatArray | None:
+    def drawn(self, draw: Mapping[str, FloatArray]) -> FloatArray | None:
         """Topics of a draw, by version ``(num_versions, num_topics, num_words)`` if there are any.
 
         None where they were not kept.
