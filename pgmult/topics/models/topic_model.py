@@ -33,8 +33,14 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
-from pgmult.topics.data.corpus import Corpus, as_num_topics, refuse_to_simulate, simulate_words
-from pgmult.topics.priors.means import ConstantMean, PsiMean
+from pgmult.topics.data.corpus import (
+    Corpus,
+    Documents,
+    as_num_topics,
+    refuse_to_simulate,
+    simulate_words,
+)
+from pgmult.topics.priors.means import ConstantMean, PsiMean, PsiState
 from pgmult.topics.starts import find
 from pgmult.topics.starts.searches import Placement, Searched
 from pgmult.topics.updates.allocation import (
