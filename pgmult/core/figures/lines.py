@@ -74,6 +74,7 @@ class Line:
 _SIZE = (480.0, 230.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 10.0, 8.0, 36.0
 _RUG, _LETTER = 6.0, 6.0  # height of a row of ticks; width of a letter, about
+_LARGE = 1e4  # numbers that are written out, and not with an exponent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,9 +127,12 @@ class Lines(Figure):
         rug = _RUG * sum(line.rug is not None for line in self.lines)
         width, height = self.size[0], self.size[1] + rug
         right, floor = width - _RIGHT, self.size[1] - _BOTTOM
+        heights = round_ticks(bottom, top, max(3, round(self.size[1] / 46)))
+        marks = [f"{y:,.0f}" if abs(y) >= _LARGE else f"{y:.4g}" for y in heights]
+        left = max(_LEFT, _LETTER * max(map(len, marks), default=0) + 8.0)
 
         def at(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-            across = _LEFT + 6.0 + (np.asarray(x) - low) / (high - low) * (right - _LEFT - 12.0)
+            across = left + 6.0 + (np.asarray(x) - low) / (high - low) * (right - left - 12.0)
             up = (np.asarray(y) - bottom) / (top - bottom) * (floor - _TOP)
             return across, floor - up
 
@@ -137,16 +141,16 @@ class Lines(Figure):
             x1, x2 = at(np.clip(gap, low, high), bottom)[0].tolist()
             size = {"width": max(x2 - x1, 1.0), "height": floor - _TOP}
             parts.append(tag("rect", class_="gap", x=x1, y=_TOP, **size))
-        for tick in round_ticks(bottom, top, max(3, round(self.size[1] / 46))):
+        for tick, mark in zip(heights, marks, strict=True):
             y = float(at(low, tick)[1])
-            path = f"M{_LEFT:.0f} {y:.1f}h{right - _LEFT:.0f}"
+            path = f"M{left:.0f} {y:.1f}h{right - left:.0f}"
             parts.append(tag("path", class_="axis", d=path, opacity=".45"))
-            parts.append(tag("text", f"{tick:.4g}", class_="end", x=_LEFT - 5.0, y=y + 4.0))
+            parts.append(tag("text", mark, class_="end", x=left - 5.0, y=y + 4.0))
         for tick, words in self._tick_texts(low, high):
             x = float(at(tick, bottom)[0])
             parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.0f}v4"))
             parts.append(tag("text", words, class_="middle", x=x, y=floor + rug + 15.0))
-        parts.append(tag("path", class_="axis", d=f"M{_LEFT:.0f} {floor:.0f}H{right:.0f}"))
+        parts.append(tag("path", class_="axis", d=f"M{left:.0f} {floor:.0f}H{right:.0f}"))
         if self.divider is not None:
             x = float(at(self.divider, bottom)[0])
             parts.append(tag("path", class_="divider", d=f"M{x:.1f} {_TOP:.0f}V{floor:.0f}"))
@@ -159,7 +163,7 @@ class Lines(Figure):
                 strokes.append(tag("path", class_="rug", d=marks))
                 level += _RUG
             parts.append(tag("g", strokes, class_=f"c{line.colour % NUM_COLOURS}"))
-        middle = (_LEFT + right) / 2.0
+        middle = (left + right) / 2.0
         parts.append(tag("text", self.x_label, class_="middle", x=middle, y=height - 5.0))
         caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
         svg = drawing(parts, self.label, width, height, self.size != _SIZE)

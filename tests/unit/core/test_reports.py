@@ -1,6 +1,7 @@
 """Reports say the same as text, as a page and as JSON; drawings hold what they are given."""
 
 import json
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -137,6 +138,14 @@ def test_dates_that_have_no_room_on_a_small_figure_are_left_out(width, shown):
     page = Lines([line], "", "", ticks=ticks, size=(width, 150.0)).svg()
     assert sum(word.startswith("20") for word in parsed(page).text) == shown
     assert len(ticks) == 5
+
+
+def test_large_numbers_beside_an_axis_are_written_out_and_have_room():
+    line = Line("", 0, np.array([0.0, 9.0]), np.array([-104_900.0, -104_700.0]))
+    page = Lines([line], "", "", from_zero=False).svg()
+    (mark, *_) = (word for word in parsed(page).text if word.startswith("-104,"))
+    ends = [float(x) for x in re.findall(r'class="end" x="([\d.]+)"', page)]
+    assert min(ends) > 6.0 * len(mark), "else its first digits are cut"
 
 
 def test_gaps_end_with_the_axis():
