@@ -128,8 +128,8 @@ class Lines(Figure):
         width, height = self.size[0], self.size[1] + rug
         right, floor = width - _RIGHT, self.size[1] - _BOTTOM
         heights = round_ticks(bottom, top, max(3, round(self.size[1] / 46)))
-        marks = [f"{y:,.0f}" if abs(y) >= _LARGE else f"{y:.4g}" for y in heights]
-        left = max(_LEFT, _LETTER * max(map(len, marks), default=0) + 8.0)
+        written = [f"{y:,.0f}" if abs(y) >= _LARGE else f"{y:.4g}" for y in heights]
+        left = max(_LEFT, _LETTER * max(map(len, written), default=0) + 8.0)
 
         def at(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
             across = left + 6.0 + (np.asarray(x) - low) / (high - low) * (right - left - 12.0)
@@ -141,7 +141,7 @@ class Lines(Figure):
             x1, x2 = at(np.clip(gap, low, high), bottom)[0].tolist()
             size = {"width": max(x2 - x1, 1.0), "height": floor - _TOP}
             parts.append(tag("rect", class_="gap", x=x1, y=_TOP, **size))
-        for tick, mark in zip(heights, marks, strict=True):
+        for tick, mark in zip(heights, written, strict=True):
             y = float(at(low, tick)[1])
             path = f"M{left:.0f} {y:.1f}h{right - left:.0f}"
             parts.append(tag("path", class_="axis", d=path, opacity=".45"))
