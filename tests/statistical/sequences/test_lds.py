@@ -83,7 +83,7 @@ def test_several_blocks(model, data):
 )
 def test_moves_around_sites(model, data, monkeypatch):
     monkeypatch.setattr(lds_moves, "many_a_step", lambda data: True)
-    check_model(model, data, replicates=300, sweeps=4)
+    check_model(model, data, replicates=150, sweeps=4)  # mutants are refused at 120
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_posterior_is_reached(model, data, thin):
 
 
 def test_moves_around_sites_keep_what_sbc_looks_at():
-    check_geweke(NOISY, LARGE, statistics=WITHOUT_BASIS, replicates=300, sweeps=6)
+    check_geweke(NOISY, LARGE, statistics=WITHOUT_BASIS, replicates=150, sweeps=6)
 
 
 # ------------------------------------------------------------------ broken ones
