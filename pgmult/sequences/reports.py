@@ -249,6 +249,7 @@ def _transitions(moves: Transitions, steps: int, hint: str) -> list[Section]:
                 name: "{} [{}, {}]".format(*map(in_steps, of))
                 for name, of in zip(last.labels["in"], ends, strict=True)
             }
+        lasts |= dict.fromkeys(moves.without_data, "no data")
         where = shares.mean[:, steps]
         rows = [
             (name, lasts.get(name, "nobody leaves"), *(f"{p:.2f}" for p in where[i]))

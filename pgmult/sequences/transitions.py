@@ -258,10 +258,13 @@ class Transitions(Answer):
 
     def sentence(self, state: int) -> str:
         """What comes after a state, in words; of the first group."""
+        name = self.before[state]
+        if name in self.without_data:
+            return f"No step was observed after {name}: the data do not say what comes next."
         mean = self.mean[0, state] if self.group else self.mean[state]
         order = np.argsort(-mean, kind="stable")[:4]
         rows = [f"{mean[j]:.2f} are {self.after[j]}" for j in order if mean[j] >= 0.005]
-        return f"Of those in {self.before[state]} at a step, {', '.join(rows)} at the next."
+        return f"Of those in {name} at a step, {', '.join(rows)} at the next."
 
 
 def _ever(moves: FloatArray, target: int) -> FloatArray:

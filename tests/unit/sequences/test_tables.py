@@ -394,6 +394,12 @@ CHANNELS = {
 }  # fmt: skip
 
 
+def test_names_of_several_columns_stand_in_the_order_of_their_numbers():
+    table = {"who": [10, 10, 2, 2], "day": [2, 10, 10, 1], "is": list("abab")}
+    names = pgmult.read(table).sequences("is", sequence=["who", "day"]).names
+    assert list(names) == ["2:1", "2:10", "10:2", "10:10"]
+
+
 def test_several_columns_of_symbols_are_channels():
     how = {"sequence": "who", "time": "year"}
     both = pgmult.read(CHANNELS).sequences(["job", "home"], **how)

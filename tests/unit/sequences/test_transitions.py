@@ -253,6 +253,19 @@ def test_a_symbol_that_only_ends_sequences_has_no_row_of_data():
     assert sampled(MarkovChain(1), as_sequences(["abab"])).transitions().without_data == []
 
 
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_a_page_says_which_symbols_lack_steps_after_them_and_which_nobody_leaves():
+    data = as_sequences(["ABA", "BAC", "ABBC", "ABDDD", "BDDDD"] * 4)
+    run = pgmult.sample(
+        MarkovChain(1), data, draws=40, tune=10, chains=2, random_seed=0, progressbar=False
+    )
+    assert "after C: the data do not say" in run.transitions().sentence(2)
+    assert run.transitions().sentence(3).startswith("Of those in D at a step, ")
+    page = " ".join(str(run.report(comparison=False)).split())
+    assert "In the data nobody leaves D: if nobody can, rule it out (--only-observed" in page
+    assert "C no data " in page
+
+
 def test_shares_of_states_end_with_the_observations():
     """A table with a column for each time pads sequences that are shorter than others."""
     texts = ["AABAAABA" * 3 + "CCBCCBCCC" * 3, "AABAAABAC"]
