@@ -34,6 +34,7 @@ DAMPING, SLOPE, NOISE, VOLATILITY, SCALE = range(5)
 NUM_PARAMETERS = 5
 _TURNS = 3  # of z, and of eps, a sweep
 _WIDTH = 1.5
+_LEAST = -1e300  # a slice is above it, so that searches end where nothing is possible
 
 
 class TrendSeries(NamedTuple):
@@ -103,8 +104,9 @@ def filter_series(x, log_scale, J, h, first_sd, ahead, filtered):
         level += weight * a * pull
         slope += weight * b * pull
         c -= weight * J[t] * b * b
-        b -= weight * J[t] * a * b
-        a -= weight * J[t] * a * a
+        kept = weight * (1.0 + J[t] * var * of_noise)  # 1 - weight J a, which would cancel
+        b *= kept
+        a *= kept
         filtered[t, 0], filtered[t, 1] = level, slope
         filtered[t, 2], filtered[t, 3], filtered[t, 4] = a, b, c
     return total
@@ -173,7 +175,7 @@ def _slice_parameter(p, x, now, white, series, work, state):
     """One slice update of a coordinate of x, in place; its density, and the stream's state."""
     e, state = exponential(state)
     u, state = uniform(state)
-    floor, origin = now - e, x[p]
+    floor, origin = max(now - e, _LEAST), x[p]
     left = origin - _WIDTH * u
     right = left + _WIDTH
     stage, point, left, right = look_next(START, True, origin, origin, left, right, _WIDTH)
@@ -197,7 +199,7 @@ def _turn(first, last, x, now, white, series, work, state):
         for i in range(first, last):
             across[t, i], state = normal(state)
     e, state = exponential(state)
-    floor = now - e
+    floor = max(now - e, _LEAST)
     angle, left, right, state = open_bracket(state)
     while True:
         cos, sin = math.cos(angle), math.sin(angle)
@@ -229,7 +231,7 @@ def filter_rows(worker, start, stop, series, parameters, log_scales, moments):
 
 @jit
 def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh):
-    """One sweep of series, in place; where they are `fresh`, from scales and paths that are drawn.
+    """One sweep of series, in place; where they are `fresh`, from paths that are drawn.
 
     Rows of `parameters`, ``(num_sequences * num_sticks, 5)``, are x of a sequence's sticks, one
     after another; `log_scales` are ``(num_steps, num_sticks)``, `paths` ``(num_steps, num_sticks,
@@ -256,7 +258,7 @@ def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh
             if t > 0:
                 fall = work.log_scale[t - 1] - work.log_scale[t]
                 white[t - 1, 3] = fall * math.exp(-x[VOLATILITY])
-            for i in range(4 if fresh else 0):
+            for i in range(3 if fresh else 0):
                 white[t, i], state = normal(state)
         if not fresh:
             filter_series(

@@ -137,3 +137,16 @@ def test_other_sequences_are_refused(run):
     with pytest.raises(ValueError, match="takes no inputs"):
         MultinomialTrend().as_data(as_sequences(["ab"], inputs=np.zeros((2, 1))))
     assert trend.as_prior(trend._PRIOR, "parameters").shape == (5, 2)
+
+
+def test_chains_start_where_counts_are_possible():
+    """A wide prior draws volatilities under which numbers overflow."""
+    wide = trend._PRIOR.copy()
+    wide[3] = 1.0, 1.0
+    counts = RNG.multinomial(10**6, [0.5, 0.3, 0.2], size=20)
+    model, data = MultinomialTrend(parameters=wide), as_sequences([counts] * 5)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        state = model.step(rng, model.init(rng, data), data)
+        assert np.isfinite(model.log_likelihood(state, data))
+        assert np.isfinite(state.paths).all()
