@@ -87,7 +87,9 @@ def report(
     beats = [beside] if isinstance(beside, Comparison) else []
     sample = rows.spread(_RESPONDENTS)
     apart = _differences_of(data, sample)
-    shares = None if data.is_events else variance_shares(run, max_draws=max(count // 2, 20))
+    shares = None
+    if not data.is_events and (design.columns.names.size or design.terms):
+        shares = variance_shares(run, max_draws=max(count // 2, 20))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
     checked = check(run, max_draws=min(count, 200)) if unweighted else None
     sections = [answer.section() for answer in beats]

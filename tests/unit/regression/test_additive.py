@@ -366,6 +366,13 @@ def test_effects_of_groups_are_differences_from_their_mean_in_order(run):
         run.groups("age")
 
 
+def test_a_formula_without_columns_explains_nothing_and_says_nothing_of_it():
+    model = AdditiveRegression(method="approximate")
+    data = rows_of("y ~ 1", {"y": ["a", "b", "c"]}, ordered=["a", "b", "c"])
+    run = pgmult.sample(model, data, draws=40, chains=1, progressbar=False, random_seed=0)
+    assert "explain" not in str(run.report(comparison=False))
+
+
 def test_shares_of_variance_add_up(run):
     found = run.variance_shares()
     terms = ["age", "sex", "s(year)", "(1 | region)", "(1 | region:sex)", "not explained"]
