@@ -506,7 +506,7 @@ def _size(columns: Mapping[str, Cells]) -> int:
 
 
 def available_rows(
-    table: Any, column: Any, what: str = "table", outcome: str | None = None
+    table: object, column: Any, what: str = "table", outcome: str | None = None
 ) -> tuple[Any, IntArray]:
     """The rows of alternatives that were available, none of the others taken, and their numbers."""
     exact = table if isinstance(table, ExactTable) else ExactTable(exact_columns(table, what))
@@ -561,7 +561,7 @@ def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
 
 
 def _with_none(
-    columns: Mapping[str, Cells], parsed: Formula, alternative: Any, none: object
+    columns: Mapping[str, Cells], parsed: Formula, alternative: str | None, none: object
 ) -> dict[str, Cells]:
     """Columns in which "none of these" has attributes, a label, and a column that marks it."""
     if alternative is None:
@@ -885,7 +885,7 @@ def _weights(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
 
 
 def _random(
-    terms: Sequence[Any], names: NDArray[np.str_], without: NDArray[np.str_], parsed: Any
+    terms: Sequence[Any], names: NDArray[np.str_], without: NDArray[np.str_], parsed: Formula
 ) -> tuple[IntArray, bool]:
     """Columns for which tastes differ, and whether tastes for them are independent."""
     left_out = {"Intercept", *without.tolist()}

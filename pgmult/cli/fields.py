@@ -5,7 +5,7 @@ import re
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
@@ -22,6 +22,9 @@ from pgmult.cli.shared import (
     titled,
 )
 from pgmult.fields.family import FIELDS
+
+if TYPE_CHECKING:
+    from pgmult.datasets.tables import DataTable
 
 _STATES, _STATES_REACH = "us-states", 1000.0  # km: of the length scale's prior median
 _OTHER = "(other)"
@@ -125,7 +128,7 @@ def _job(options: argparse.Namespace) -> Job:
     return Job(model, data, model.default_keep, notes, hidden, note)
 
 
-def _without_gaps(table: object, options: argparse.Namespace) -> tuple[Any, str]:
+def _without_gaps(table: "DataTable", options: argparse.Namespace) -> tuple["DataTable", str]:
     """The table without gaps, and what was left out of it."""
     needed = {f"--inputs {n}": n for n in options.inputs}
     of_counts = {
@@ -141,12 +144,12 @@ def _without_gaps(table: object, options: argparse.Namespace) -> tuple[Any, str]
     return complete(table, needed, options, "fill in the value")
 
 
-def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
+def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
     tiles = _tiles() if run.notes.get("states") else None
     return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> object:
     arguments["places"], new = run.notes.get("places"), arguments.pop("new")
     return predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
 
@@ -155,7 +158,7 @@ def _rivals(run: StoredRun) -> Any:
     return run.ask("compare", held_out=run.held_out.get("counts"))
 
 
-def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> object:
     import numpy as np
 
     hidden, other = first.held_out.get("counts"), second.held_out.get("counts")

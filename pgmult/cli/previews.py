@@ -50,7 +50,7 @@ class Previews:
         page: Path,
         report: Callable[["Posterior"], "Report"],
         model: Any = None,
-        data: Any = None,
+        data: object = None,
         keep: Any = (),
     ):
         self._run, self._page, self._report = run, page, report
@@ -200,7 +200,7 @@ def _provisional(report: "Report", posterior: "Posterior", of_what: str) -> byte
     return replace(report, notice=notice).html().encode()
 
 
-def _parts(state: Any) -> list[Any]:
+def _parts(state: object) -> list[Any]:
     return [getattr(state, f.name) for f in fields(state)] if is_dataclass(state) else []
 
 

@@ -82,7 +82,7 @@ def _job(options: argparse.Namespace) -> Job:
     return Job(model, data, model.default_keep, notes, note=note)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
     from pgmult.formulas.language import parse
 
     new = arguments.pop("new")
@@ -122,7 +122,7 @@ def _rivals(run: StoredRun) -> Any:
 
 
 def _without_gaps(
-    run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]
+    run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Leave out held-out rows with a gap, if that is asked for."""
     if arguments["held_out"] is None:

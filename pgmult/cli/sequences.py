@@ -479,7 +479,7 @@ def _read_text(options: argparse.Namespace) -> "Sequences":
     return as_sequences(list(units.values()), names=list(units))
 
 
-def _of_symbols(data: Any, wanted: list[str]) -> Any:
+def _of_symbols(data: Any, wanted: list[str]) -> "Sequences":
     """The sequences with these symbols alone, in this order; the steps of others are missing."""
     import numpy as np
     import scipy.sparse
@@ -517,7 +517,7 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     return replace(_of_symbols(new, symbols), channels=run.data.channels)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     return run.ask("predict", _new(run, options), **arguments)
 
 
@@ -556,7 +556,7 @@ def _later(run: StoredRun) -> Any:
     )
 
 
-def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     if run.data.design is not None and arguments.get("inputs") is None:
         raise ValueError(
             "this run has inputs: give those of the steps ahead by --future TABLE, a row for each"
@@ -566,14 +566,16 @@ def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, 
     return ahead.next_change() if options.next_change else ahead
 
 
-def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     if options.data is None:
         answer = run.ask("states", **arguments)
         return answer.steps() if options.steps else answer
     return run.ask("states", _new(run, options), **arguments).steps()
 
 
-def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _transitions(
+    run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]
+) -> object:
     moves = run.ask("transitions", **arguments)
     answer = moves.estimand
     if options.durations:
@@ -590,7 +592,7 @@ def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[st
     return answer.difference(moves.group, *options.difference)
 
 
-def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> object:
     later, other = (_later(run) for run in (first, second))
     names = str(first.path), str(second.path)
     if (later is None) != (other is None):

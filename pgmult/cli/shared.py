@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from pgmult.cli.runs import StoredRun
+    from pgmult.core.reports import Report
+    from pgmult.datasets.tables import DataTable
 
 _BEGAN = perf_counter()
 
@@ -75,7 +77,7 @@ def silence_reported_warnings() -> None:
 # --------------------------------------------------------------------------- options
 
 
-def at_least(minimum: int) -> Any:
+def at_least(minimum: int) -> Callable[[str], int]:
     """A type of option: whole numbers from `minimum` on."""
 
     def whole_number(text: str) -> int:
@@ -307,7 +309,7 @@ def add_table(parser: argparse._ActionsContainer) -> None:
     add_options(parser, _TABLE)
 
 
-def read_table(path: object, options: argparse.Namespace) -> Any:
+def read_table(path: object, options: argparse.Namespace) -> "DataTable":
     """Read a table as options say."""
     from pgmult.datasets.tables import read
 
@@ -315,7 +317,7 @@ def read_table(path: object, options: argparse.Namespace) -> Any:
     return read(path, **{name: value for name, value in how.items() if value is not None})
 
 
-def titled(table: Any, name: str) -> str:
+def titled(table: "DataTable", name: str) -> str:
     """Return the label of a column in its file, such as a question, with its name in parentheses.
 
     The name alone where the file has no label.
@@ -367,9 +369,9 @@ def add_writing(parser: argparse.ArgumentParser) -> None:
 
 
 def complete(
-    table: Any, used: Mapping[str, str | None], options: argparse.Namespace, what_to_do: str,
-    or_else: str = "leave such rows out",
-) -> tuple[Any, str]:  # fmt: skip
+    table: "DataTable", used: Mapping[str, str | None], options: argparse.Namespace,
+    what_to_do: str, or_else: str = "leave such rows out",
+) -> tuple["DataTable", str]:  # fmt: skip
     """Return a table without gaps in the columns that are used: refuse or leave out such rows.
 
     Parameters
@@ -416,7 +418,7 @@ def complete(
     return table, ""
 
 
-def columns_in(text: str | None, table: Any) -> tuple[str, ...]:
+def columns_in(text: str | None, table: "DataTable") -> tuple[str, ...]:
     """The columns that an option names: one, or those of an expression."""
     from pgmult.formulas.language import names_in, parse_expression
 
@@ -426,8 +428,11 @@ def columns_in(text: str | None, table: Any) -> tuple[str, ...]:
 
 
 def complete_for(
-    formulas: Sequence[str | None], table: object, options: argparse.Namespace, *columns: str | None
-) -> tuple[Any, str]:
+    formulas: Sequence[str | None],
+    table: "DataTable",
+    options: argparse.Namespace,
+    *columns: str | None,
+) -> tuple["DataTable", str]:
     """Leave out the rows that lack a value of a column of formulas, if that is asked for."""
     from pgmult.formulas.language import names_in, parse
 
@@ -441,11 +446,11 @@ def complete_for(
 
 def predict_complete(
     run: "StoredRun",
-    table: Any,
+    table: "DataTable",
     columns: Sequence[str],
     options: argparse.Namespace,
     arguments: dict[str, Any],
-) -> Any:
+) -> object:
     """Predict the rows of a table that have a value of these columns.
 
     Rows keep their numbers in the table; the error stream says which are left out.
@@ -582,7 +587,7 @@ def _cell(value: object) -> object:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def print_report(options: argparse.Namespace, report: Any, page: Path | None = None) -> None:
+def print_report(options: argparse.Namespace, report: "Report", page: Path | None = None) -> None:
     """Print a report, as text or as JSON, and write its page."""
     report.save(page)
     if options.json:

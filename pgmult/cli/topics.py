@@ -118,7 +118,9 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
     add_options(group, _WORDS, keep_addresses=_YES_OR_NO)
 
 
-def _add_covariates(parser: argparse.ArgumentParser, title: str = "covariates of a table") -> Any:
+def _add_covariates(
+    parser: argparse.ArgumentParser, title: str = "covariates of a table"
+) -> argparse._ArgumentGroup:
     """Add the options that say what other columns of a table are for."""
     group = parser.add_argument_group(title)
     add_options(group, _COVARIATES_PAGE)
@@ -325,21 +327,21 @@ GROUPS  Two groups to compare
 """
 
 
-def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     shares = run.ask("effects", **arguments)
     if options.difference is not None:
         shares = shares.difference(options.column, *options.difference)
     return shares if options.topic is None else shares.take(options.topic)
 
 
-def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
     content = run.ask("content")
     groups = ", ".join(map(str, content.groups))
     if not options.groups:
         print(content.table(options.words))
         if options.figure is not None:
             raise ValueError(f"--figure needs the two groups to be compared: {groups}")
-        return None
+        return
     if len(options.groups) != 2:
         raise ValueError(f"two groups are compared, got {len(options.groups)}: {groups}")
     topics = options.topic or range(1, len(content.names) + 1)
@@ -350,7 +352,7 @@ def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, o
         if place is not None and len(compared) > 1:
             place = place.with_name(f"{place.stem}-{topic}{place.suffix}")
         draw(one, place)
-    return None
+    return
 
 
 def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple["Corpus", str]:
@@ -372,7 +374,7 @@ def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple["Corpus",
     return corpus, "\n".join(said)
 
 
-def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
     run.must_answer("refit")
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
@@ -382,7 +384,7 @@ def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, obj
     print(f"{said}\nContinue with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
     from pgmult.topics.exports import document_columns
     from pgmult.topics.summaries.effects import topic_names
 
@@ -410,7 +412,7 @@ def _group(text: str) -> tuple[str, list[int]]:
     return name.strip(), topics
 
 
-def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
     groups = dict(options.groups)
     if len(groups) < len(options.groups):
         raise ValueError("each name must occur once: economy=3,7 has all topics of a group")
@@ -424,12 +426,12 @@ def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, obj
     print(f"United topics: {names}\nPage: {options.out / PAGE}")
 
 
-def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> Any:
+def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
     for path in run.ask("export", **arguments):
         print(path)
 
 
-def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
+def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> object:
     compared = first.ask("compare", second.posterior, num_words=options.words)
     if not options.json:
         print(f"first   {first.path}\nsecond  {second.path}\n")

@@ -169,7 +169,7 @@ class CountField:
         """The same inputs, labels and order of sticks with other counts."""
         return replace(self, counts=counts)
 
-    def with_new_inputs(self, new_inputs: Any, new_names: Any = None) -> "CountField":
+    def with_new_inputs(self, new_inputs: object, new_names: Any = None) -> "CountField":
         """The same counts, labels and order of sticks with predictions wanted elsewhere.
 
         Parameters

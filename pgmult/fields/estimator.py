@@ -27,7 +27,7 @@ from pgmult.core.arguments import as_flag
 from pgmult.core.sklearn import as_classes, as_seed, as_threads, refuse_dates
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
-from pgmult.fields.covariances import Matern
+from pgmult.fields.covariances import Covariance, Matern
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.covariances.families import Stationary
 from pgmult.fields.covariances.sphere import columns_in_degrees
@@ -88,7 +88,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     Predictions use a fixed seed, so the same inputs have the same answer.
     """
 
-    covariance: Any = field(default=None, kw_only=False)
+    covariance: Covariance | None = field(default=None, kw_only=False)
     scale_inputs: bool = True
     structure: Structure = "auto"
     mean: Any = "constant"
@@ -99,7 +99,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     tune: int = 100
     chains: int = 2
     thin: int = 1
-    random_state: Any = None
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
     n_jobs: int | None = None
     verbose: bool = False
 
@@ -234,7 +234,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             return np.moveaxis(counts, 0, -1)
         return self.classes_[counts.argmax(axis=-1)].T
 
-    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+    def score(self, X: object, y: ArrayLike, sample_weight: object = None) -> float:
         """Mean log predictive probability of an observation, in nats; higher is better.
 
         Each row's counts are scored together, averaged over the posterior, without multinomial
@@ -270,7 +270,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     # ---------------------------------------------------------------- parts
 
-    def _as_counts(self, y: Any) -> IntArray:
+    def _as_counts(self, y: ArrayLike) -> IntArray:
         if self._counts:
             check_labels(
                 column_labels(y), self._class_columns, "columns of y", "columns in the fit"

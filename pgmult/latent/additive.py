@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.factors import Factor
 from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
@@ -181,7 +181,7 @@ class Additive:
         """The shape of the predictors: ``(num_rows,)``."""
         return self.offset.shape
 
-    def take(self, rows: Any) -> "Additive":
+    def take(self, rows: IntArray) -> "Additive":
         """The same weights with some of the rows."""
         return Additive(self.terms, self.design[rows], self.offset[rows])
 

@@ -159,7 +159,7 @@ class ScalarSites:
         return _expected(self.rows, self.start, np.zeros_like(self.start))
 
     def expected(
-        self, family: WeightFamily, gaussian: Any, rng: np.random.Generator
+        self, family: WeightFamily, gaussian: Gaussian, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h from expected slopes and curvatures."""
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
@@ -174,7 +174,7 @@ class ScalarSites:
         return _matching(self.rows, J, h, mean, var)
 
     def wide(
-        self, family: WeightFamily, gaussian: Any, J: FloatArray, h: FloatArray
+        self, family: WeightFamily, gaussian: Gaussian, J: FloatArray, h: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """The same: moments match."""
         return J, h
@@ -182,7 +182,7 @@ class ScalarSites:
 
 def approximate(
     family: WeightFamily,
-    rows: Any,
+    rows: RowsLikelihood,
     sites: Sites | None = None,
     kind: type[Approximation] = Approximation,
     points: int = LEAN_POINTS,

@@ -245,7 +245,7 @@ class Shrunk(Checked):
         """Log determinant of the precision."""
         return -2.0 * float(self._log_sds(x).sum())
 
-    def scaled_by(self, which: int) -> Any:
+    def scaled_by(self, which: int) -> IntArray:
         """All coefficients that are learned, or one of them."""
         return self.learned if which == 0 else self.learned[which - 1 : which]
 
@@ -592,7 +592,7 @@ class Areas(_OneSd, Checked):
         odds = abs(float(x[1]))
         return _log_half_t(x[:1], self.scale, self.dof) - odds - 2.0 * math.log1p(math.exp(-odds))
 
-    def precision(self, x: FloatArray) -> Any:
+    def precision(self, x: FloatArray) -> sparse.csr_array:
         """A sparse array."""
         share = 1.0 / (1.0 + math.exp(-float(x[1])))
         alone = sparse.diags_array(np.full(self.size, 1.0 - share))
@@ -641,7 +641,7 @@ class Copies:
     num : int
     """
 
-    term: Any
+    term: "Term"
     num: int
 
     @property

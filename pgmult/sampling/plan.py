@@ -38,15 +38,21 @@ class Plan:
         What the posterior's attributes say of where chains began.
     """
 
-    model: Any
-    data: Any
+    model: Model[Any, Any]
+    data: object
     settings: Settings
-    starts: Any
+    starts: object
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, model: Any, data: Any, settings: Settings, starts: Any, threads: int, cluster: Any
+        cls,
+        model: Model[Any, Any],
+        data: object,
+        settings: Settings,
+        starts: object,
+        threads: int,
+        cluster: object,
     ) -> Self:
         """The plan of a new run: `starts` and `cluster` are those of `pgmult.sample`.
 
@@ -62,7 +68,7 @@ class Plan:
         return cls(model, data, settings, *_begin(starts, model, data, settings, threads))
 
     @classmethod
-    def stored(cls, run: RunReader, model: object, data: object, modules: Collection[str]) -> Self:
+    def stored(cls, run: RunReader, model: Any, data: object, modules: Collection[str]) -> Self:
         """Plan of a run directory; a model and data that are given must be those of the run.
 
         Parameters

@@ -23,7 +23,7 @@ that lacks a state of the likeliest chain has other states: it is named, and lef
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.figures import in_steps, is_after_last, labels_of, place_columns, places_of
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
+
+if TYPE_CHECKING:
+    from pgmult.sequences.models.hmm import MultinomialHMM
 
 _HELD = 1 << 25  # probabilities of states
 _TINY = 1e-12  # added to probabilities over steps of a state that is nowhere
@@ -360,7 +363,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     return Matched(taken, matches, (best == best[reference]).mean(axis=1), used)
 
 
-def _leaving(model: Any, draw: _Draw, data: Sequences) -> FloatArray:
+def _leaving(model: "MultinomialHMM", draw: _Draw, data: Sequences) -> FloatArray:
     """The share of steps in each state after which it is left: one over the mean visit."""
     moves, _, which = model.probs_of_steps(model.state_of(draw.values), data)
     leaves: FloatArray = 1.0 - np.diagonal(moves, axis1=1, axis2=2)
@@ -399,7 +402,7 @@ def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
 
 
 def _decoded(
-    model: Any,
+    model: "MultinomialHMM",
     taken: Sequence[tuple[_Draw, IntArray]],
     data: Sequences,
     fitted: bool,

@@ -28,7 +28,7 @@ _MAX_SWEEPS_TO_MOVE = 100
 # --------------------------------------------------------------------------- conformance
 
 
-def _bytes(value: object, place: str) -> Any:
+def _bytes(value: object, place: str) -> object:
     """Everything about a value that a pure function must keep, comparable with ==."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:

@@ -155,7 +155,7 @@ def conditional_ratio(
 # --------------------------------------------------------------------------- scalar statistics
 
 
-def settled(model: Any, data: Any) -> Any:
+def settled(model: object, data: object) -> Any:
     """Data of the model's type, where the model has what the tests call."""
     for name in ("prior", "simulate", "init", "step", "log_likelihood"):
         is_method = callable(getattr(model, name, None))
@@ -209,7 +209,7 @@ class _Scalars:
     def __init__(
         self,
         model: Model[Any, Any],
-        data: Any,
+        data: object,
         statistics: Statistics | None,
         rng: np.random.Generator,
     ) -> None:
@@ -511,16 +511,16 @@ def likelihood(
     return _sequential(run, replicates, random_seed)
 
 
-def check_geweke(model: Model[Any, Any], data: Any, **options: Any) -> Verdict:
+def check_geweke(model: Model[Any, Any], data: object, **options: Any) -> Verdict:
     """`geweke` with an AssertionError if it fails."""
     return geweke(model, data, **options).require()
 
 
-def check_sbc(model: Model[Any, Any], data: Any, *arguments: Any, **options: Any) -> Verdict:
+def check_sbc(model: Model[Any, Any], data: object, *arguments: Any, **options: Any) -> Verdict:
     """`sbc` with an AssertionError if it fails."""
     return sbc(model, data, *arguments, **options).require()
 
 
-def check_likelihood(model: Model[Any, Any], data: Any, **options: Any) -> Verdict:
+def check_likelihood(model: Model[Any, Any], data: object, **options: Any) -> Verdict:
     """`likelihood` with an AssertionError if it fails."""
     return likelihood(model, data, **options).require()

@@ -63,7 +63,7 @@ def united(run: Posterior, values: FloatArray) -> FloatArray:
     return np.stack([values[..., group].sum(axis=-1) for group in run.attrs[MERGED]], axis=-1)
 
 
-def as_chain(run: Posterior, chain: Any) -> int:
+def as_chain(run: Posterior, chain: object) -> int:
     """The place in arrays, from 0, of a chain that is given by its number, from 1."""
     return as_positive_int(chain, "chain", maximum=as_draws(run).num_chains) - 1
 
@@ -92,7 +92,7 @@ def _kept(run: Posterior, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in run]
 
 
-def data_of_run(run: Posterior, data: Any, kind: type[Data], hint: str = "") -> Data:
+def data_of_run(run: Posterior, data: object, kind: type[Data], hint: str = "") -> Data:
     """Return the data of a run, or `data`, which must be the same."""
     draws = as_draws(run)
     checked = as_kind(draws.data if data is None else data, "data", kind, hint)

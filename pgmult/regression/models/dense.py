@@ -107,7 +107,7 @@ class Around:
         """Log likelihood less the potential."""
         return float(rows.total(self.scores(w))) - float(w @ (self.shift - 0.5 * (self.gram @ w)))
 
-    def correction(self, rows: Any, w: FloatArray) -> float:
+    def correction(self, rows: RowsLikelihood, w: FloatArray) -> float:
         """Log likelihood less the potential, for a Student-t."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
@@ -133,13 +133,17 @@ class Around:
         point = Point(np.empty(0), w, around, w)
         return swing(rng, point, Target(around, rows, around), kicks).w
 
-    def reflected(self, rng: np.random.Generator, w: FloatArray, rows: Any) -> FloatArray:
+    def reflected(
+        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood
+    ) -> FloatArray:
         """A point mostly on the other side, or the old one."""
         cos, sin = REFLECTED
         new = self.mean + cos * (w - self.mean) + sin * (self.sample(rng) - self.mean)
         return new if self.lacks(rows, new) - self.lacks(rows, w) > -rng.exponential() else w
 
-    def moved(self, rng: np.random.Generator, w: FloatArray, rows: Any, kicks: int) -> FloatArray:
+    def moved(
+        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood, kicks: int
+    ) -> FloatArray:
         """The weights after one sweep."""
         if self.spread < _REFLECTED and not math.isfinite(getattr(rows, "size", math.inf)):
             w = self.reflected(rng, w, rows)

@@ -14,7 +14,7 @@ import numpy as np
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import FAR
+from pgmult.latent.approximation import FAR, RowsLikelihood
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
@@ -184,6 +184,6 @@ def sized(
     return slice_sample(rng, log_density, log_size)
 
 
-def _value(rows: Any, psi: FloatArray) -> float:
+def _value(rows: RowsLikelihood, psi: FloatArray) -> float:
     """Log likelihood with all that depends on the size."""
     return float(rows.value(psi).sum() if isinstance(rows, CountSite) else rows.total(psi))

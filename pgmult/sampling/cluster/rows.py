@@ -145,7 +145,7 @@ class RowsElsewhere:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
-    def begin(self, state: Any, parts: Sequence[RowRange], sweep: int) -> Any:
+    def begin(self, state: Any, parts: Sequence[RowRange], sweep: int) -> object:
         """Write the rows of a state to files, if they are not there yet; its shared fields.
 
         `parts` are the files that there are, by their `cells`.
@@ -171,7 +171,7 @@ class RowsElsewhere:
         self._files.write_shared(sweep, SharedArrays(self._state, np.zeros(2, np.uint64)))
         return self._state
 
-    def step(self, rng: np.random.Generator) -> Any:
+    def step(self, rng: np.random.Generator) -> object:
         """One sweep: the shared fields after it."""
         key = new_key(rng)
         words = tuple(int(word) for word in key)

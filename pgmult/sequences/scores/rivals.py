@@ -308,7 +308,7 @@ def _name_of(model: object) -> str | None:
     return _ORDER[3] if type(model) is MultinomialHMM else None
 
 
-def _sampled_briefly(model: Any, data: Sequences, random_seed: Any) -> Posterior:
+def _sampled_briefly(model: Any, data: Sequences, random_seed: int) -> Posterior:
     """Some hundred draws, without a word."""
     keep = getattr(model, "predictive_variables", None)
     if keep is not None and not isinstance(model, PredictsSteps):

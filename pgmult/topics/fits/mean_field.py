@@ -40,7 +40,7 @@ class MeanFieldFit(HasHistory, ABC):
 
     __slots__ = ()
 
-    def infer(self, corpus: Any, *, tolerance: float = 1e-4, max_steps: int = 500) -> Any:
+    def infer(self, corpus: object, *, tolerance: float = 1e-4, max_steps: int = 500) -> Any:
         """The q of documents, seen before or not, given what was fitted.
 
         Parameters
@@ -68,7 +68,7 @@ class MeanFieldFit(HasHistory, ABC):
         max_steps = as_repeats(max_steps, "max_steps")
         return self._infer(corpus_from(corpus, "corpus"), tolerance, max_steps)
 
-    def theta(self, corpus: Any) -> FloatArray:
+    def theta(self, corpus: object) -> FloatArray:
         """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
         theta: FloatArray = self.infer(corpus).theta()
         return theta

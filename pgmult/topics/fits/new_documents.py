@@ -355,8 +355,8 @@ def align_words(
 
 def predict(
     run: Posterior,
-    corpus: Any,
-    covariates: Any = None,
+    corpus: object,
+    covariates: object = None,
     *,
     new_levels: bool = False,
     chain: int | None = None,
@@ -434,7 +434,7 @@ def predict(
 
 
 def _with_the_same(
-    run: Posterior, new: Corpus, covariates: Any, new_levels: bool
+    run: Posterior, new: Corpus, covariates: object, new_levels: bool
 ) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = run.data

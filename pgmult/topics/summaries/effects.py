@@ -37,6 +37,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_choice, as_probability, as_repeats, as_seed, brief
 from pgmult.core.estimands import Estimand, are_numbers
+from pgmult.core.figures.base import Figure
 from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.labels import report_new_labels, value_texts
 from pgmult.core.tabled import Column, Table, number
@@ -335,7 +336,7 @@ class TopicShares(Estimand):
         cells = [Column(column.name, column.cells, column.head) for column in shown]
         return replace(points, colours=colours, cells=cells if len(worth) == 1 else ())
 
-    def figure(self, *arguments: Any, **options: Any) -> Any:
+    def figure(self, *arguments: Any, **options: Any) -> Figure:
         """Curves where there are numbers or dates, or points, a row for each topic.
 
         In groups, curves are those of the largest topic; those of another: ``.at(topic=3)``.
@@ -540,7 +541,7 @@ def document_weights(data: Corpus, weight: str) -> FloatArray:
     return weights
 
 
-def structured_data(run: Posterior, data: Any = None) -> StructuredCorpus:
+def structured_data(run: Posterior, data: object = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
     corpus: object = as_draws(run).data if data is None else data
     if data is None and not isinstance(corpus, StructuredCorpus):
