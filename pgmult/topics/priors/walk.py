@@ -18,7 +18,7 @@ out. `TimedRows` are the sufficient statistics of rows; later costs do not depen
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
