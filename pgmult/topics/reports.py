@@ -758,9 +758,8 @@ def _within(run: Posterior) -> Iterator[tuple[str, float, float, float]]:
         if name in run:
             values[name.replace("_", " ")] = run[name]
     for name, draws in values.items():
-        alone = [np.asarray(draws)[c : c + 1] for c in range(run.num_chains)]
-        r_hat = np.concatenate([np.atleast_1d(diagnostics.r_hat(one)) for one in alone])
-        ess = np.concatenate([np.atleast_1d(diagnostics.ess_bulk(one)) for one in alone])
+        apart = np.moveaxis(np.asarray(draws, dtype=np.float64), 0, -1)[None]  # chains as entries
+        r_hat, ess = (np.atleast_1d(of(apart)) for of in (diagnostics.r_hat, diagnostics.ess_bulk))
         if not np.isnan(r_hat).all():  # else it never changed
             yield name, float(np.nanmax(r_hat)), float(np.nanmin(ess)), float(np.nanmedian(ess))
 
@@ -784,7 +783,7 @@ def _mixing(run: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
         )
     name, worst, *_ = next(_within(run))
     moved = _drift(run)
-    if moved is not None and moved > _STILL and name == "log likelihood" and worst > _DRIFT_R_HAT:
+    if moved > _STILL and name == "log likelihood" and worst > _DRIFT_R_HAT:
         sentence += (
             f" A chain's log likelihood still rises, by {moved:.3f} nats a word from half to"
             " half: its topics are still forming."
@@ -798,16 +797,12 @@ def _rounded_up(draws: float) -> int:
     return int(next(x * size for x in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0) if x * size >= draws))
 
 
-def _drift(run: Posterior) -> float | None:
-    """Largest rise of a chain's log likelihood between its halves, nats a word."""
-    try:
-        size = run.data.num_tokens
-    except (AttributeError, ValueError):
-        return None  # draws that do not know their data
-    values = np.asarray(run.sample_stats["log_likelihood"])
+def _drift(run: Posterior) -> float:
+    """Largest rise of a chain's log likelihood between its halves, nats a word; 0 without data."""
+    corpus, values = corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
     half = values.shape[1] // 2
     moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
-    return float(moved.max() / max(size, 1))
+    return 0.0 if corpus is None else float(moved.max() / max(corpus.num_tokens, 1))
 
 
 def _diagnostics(run: Posterior) -> Section:
@@ -817,14 +812,12 @@ def _diagnostics(run: Posterior) -> Section:
     note = f"{chains} of {run.num_draws} draws, each by itself."
     if run.num_draws < diagnostics.MIN_DRAWS:
         return Section("Diagnostics", sentences=[f"{note} They are too few for diagnostics."])
-    columns = [*zip(*_within(run), strict=True)] or [(), (), (), ()]
-    table = Table(
-        "",
-        [
-            Column("quantity", columns[0], "quantity"),
-            Column("r_hat", columns[1], "largest split R-hat", number(3)),
-            Column("draws", columns[2], "fewest effective draws", number(0)),
-            Column("median_draws", columns[3], "median", number(0)),
-        ],
-    )
-    return Section("Diagnostics", note, table=table, figures=[trace(values)], key="diagnostics")
+    names, r_hats, fewest, medians = [*zip(*_within(run), strict=True)] or [(), (), (), ()]
+    parts = [
+        Column("quantity", names, "quantity"),
+        Column("r_hat", r_hats, "largest split R-hat", number(3)),
+        Column("draws", fewest, "fewest effective draws", number(0)),
+        Column("median_draws", medians, "median", number(0)),
+    ]
+    figures = [trace(values)]
+    return Section("Diagnostics", note, table=Table("", parts), figures=figures, key="diagnostics")

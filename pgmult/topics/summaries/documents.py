@@ -184,7 +184,7 @@ def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -
     rows = []
     for document in as_list(documents, "documents", "numbers or names"):
         number = numbers.get(document, 0) if isinstance(document, str) else document
-        if as_positive_int(number, "documents", minimum=-1) not in numbers.values():
+        if not 0 < as_positive_int(number, "documents", minimum=-1) <= len(names):
             raise ValueError(f"documents must be among the {len(names)}, got {document!r}")
         rows.append(number - 1)
     if not rows:
