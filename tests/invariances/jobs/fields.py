@@ -82,7 +82,8 @@ def as_wide(name, table):
 
 def by_columns(words):
     """The command of a wide table."""
-    return [*words[: words.index("--category")], "--wide", *NAMES, "total"]
+    at = words.index("--category")
+    return [*words[:at], "--wide", *NAMES, "total", *words[at + 4 :]]
 
 
 def with_more(name, table):

@@ -69,6 +69,9 @@ PARTY = Job(
         longer(times=4, default=300),
         other_seed(),
         reversed_rows(),
+        in_form("zipped.csv.gz"),
+        shuffled_columns(tolerance=0.0, first_only=True),
+        with_column("note", lambda n: ["x"] * n, tolerance=0.0, first_only=True),
         Variation(
             "units", "x in hundredths, from another origin",
             tables=lambda name, t: changed(t, x=[round(100.0 * x + 700.0, 6) for x in t["x"]]),
@@ -117,19 +120,4 @@ PARTY = Job(
     },
 )  # fmt: skip
 
-# What must not change a bit shows in few texts and draws, too.
-BRIEF = Job(
-    "topics",
-    {"speeches.csv": lambda: rows_of(texts(), range(40)), "asked.csv": asked},
-    ("--column", "text", "--topics", "2", "--prevalence", "~ party + x", "--min-documents", "1",
-     "--no-compare", "--chains", "1", "--draws", "20", "--tune", "10"),
-    PARTY.questions,
-    (
-        in_form("zipped.csv.gz"),
-        shuffled_columns(tolerance=0.0, first_only=True),
-        with_column("note", lambda n: ["x"] * n, tolerance=0.0, first_only=True),
-    ),
-    key=by_theme,
-)  # fmt: skip
-
-JOBS = [PARTY, BRIEF]
+JOBS = [PARTY]
