@@ -23,7 +23,7 @@ from pgmult.regression.models.dense import Around, dense_blocks
 from pgmult.sampling.moves import slice_sample
 from pgmult.variational.sites import CountSite
 
-_MIDDLE = 0.5  # spread up to which leaps are mostly taken
+_MIDDLE = 0.3  # spread up to which leaps are mostly taken
 _LEAPT = 0.4  # of the sweeps up to there
 _CARRIED = 0.9  # of the sweeps with a path; the others interweave
 _TURNED = 0.65 * math.pi  # mean angle of paths, so that means are worth more than draws are
