@@ -513,7 +513,7 @@ ARGUMENTS = {
         model=topics.CorrelatedTopics(2), data=COUNTS, leaves=2, sweeps=1, random_seed=1
     ),
     "topics.VariationalTopics.start": lambda: dict(
-        rng=rng(), model=topics.CorrelatedTopics(2), corpus=corpus(), start_sweeps=1
+        rng=rng(), model=topics.CorrelatedTopics(2, start_sweeps=1), corpus=corpus()
     ),
     "topics.VariationalTopics.infer": lambda: dict(corpus=corpus()),
     "topics.VariationalTopics.theta": lambda: dict(corpus=corpus()),
