@@ -22,8 +22,8 @@ outweigh it.
 >>> draws = [0.1]
 >>> for _ in range(100):
 ...     draws.append(sample_concentration(rng, None, draws[-1], counts))
->>> 0.25 < np.mean(draws[20:]) < 0.35
-True
+>>> round(float(np.mean(draws[20:])), 1)
+0.3
 """
 
 import math
