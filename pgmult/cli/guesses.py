@@ -742,7 +742,12 @@ class Guesses:
         used = {*self.identifiers, self.time}
         numbers = [c for c in self.columns if c.is_number and c not in used and not c.is_time]
         labels = [c for c in self.columns if c.is_category]
+        events = [c for c in numbers if c.kind == "whole numbers" and min(c.counts) == 0]
         said = "No column looks like an outcome of categories or counts."
+        if events:
+            which = f"{'one of ' * (len(events) > 1)}{listed(events, 2)}"
+            said += f" If {which} counts events, write that column on the left of a formula, with"
+            said += " --family negative_binomial."
         if numbers:
             said += (
                 f" To model {listed(numbers, 2)}, make labels of the numbers first, such as low,"

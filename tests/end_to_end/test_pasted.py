@@ -47,7 +47,6 @@ OTHERS = [
     "ordinal/soup",
     "vcd/Arthritis",
     "vcdExtra/Mental",
-    "pscl/bioChemists",
     "pscl/politicalInformation",
     "lme4/VerbAgg",
     "openintro/email",
@@ -61,7 +60,7 @@ OTHERS = [
     "lme4/cbpp",  # successes of trials
 ]
 LONG = {"plm/Males": slice(200), "stevedata/TV16": slice(None, None, 160)}  # rows that are enough
-NONE = ["datasets/chickwts", "survival/lung"]
+NONE = ["datasets/chickwts", "survival/lung", "pscl/bioChemists"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BASH is None, reason="there is no bash"),
