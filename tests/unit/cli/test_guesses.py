@@ -397,6 +397,19 @@ def test_columns_that_are_words_of_documents_are_topics(tmp_path, monkeypatch, f
     assert corpus.num_tokens == sum(map(sum, words.values()))
 
 
+def test_texts_of_a_survey_count_by_its_weights(tmp_path):
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}ing" for a in "bcdfgh" for b in "aeiou"]
+    weights = rng.lognormal(-0.1, 0.4, 60)
+    table = {
+        "answer": [" ".join(rng.choice(words, 14)) for _ in range(60)],
+        "party": ["L", "R"] * 30, "weight": (weights / weights.mean()).round(3).tolist(),
+    }  # fmt: skip
+    plain, structured = commands(tmp_path, table)["Topics"]
+    assert "--weight" not in plain
+    assert "--prevalence '~ party' --weight weight" in " ".join(structured.split())
+
+
 def test_answers_of_a_battery_are_no_words(tmp_path):
     table = {f"{c}{d}": draw(i, [0, 1, 2, 3, 4], 60) for i, (c, d) in enumerate(
         (c, d) for c in "abcde" for d in "vwxyz")}  # fmt: skip
