@@ -147,7 +147,7 @@ FEW_ROWS = "c(a, x1, c) ~ (1 | g)", {name: values[:8] for name, values in TABLE.
 
 
 def test_sweeps_around_a_widened_gaussian_leave_the_joint_law_as_it_is(widened):
-    check_geweke(*widened, replicates=100, sweeps=3)
+    check_geweke(*widened, replicates=60, sweeps=3)
 
 
 def test_a_density_that_is_not_widened_is_refused(widened, monkeypatch):
