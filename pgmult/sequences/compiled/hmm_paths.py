@@ -37,7 +37,7 @@ class Scales(NamedTuple):
     added : array, ``(num_sticks, num_weights)``
         What the metric adds to a weight's precision, in precisions of its prior.
     scale, dof : arrays, ``(num_sds,)``
-        Of their half-t laws.
+        Of their half-t priors.
     """
 
     of: NDArray[np.int64]
@@ -60,7 +60,7 @@ class MovedPaths(NamedTuple):
     constants : array, ``(num_cells, num_sticks)``
         psi = A weights' + constants.
     precision : ByRows
-        That of the law of all sticks' weights at the metric's standard deviations.
+        That of the distribution of all sticks' weights at the metric's standard deviations.
     metric : Stacked
         Of weights.
     masses : array, ``(num_sticks, num_sds)``
