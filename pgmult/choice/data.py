@@ -633,11 +633,9 @@ def _best_and_worst(
 
 
 def stacked(
-    columns: Mapping[str, Cells],
-    rows: IntArray,
-    occasion: Sequence[str],
+    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str],
     which: NDArray[np.generic],
-) -> dict[str, Cells]:
+) -> dict[str, Cells]:  # fmt: skip
     """Rows of several choices of an occasion, whose last column then says which choice it is."""
     out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
     labels = np.char.add(labels_of(out[last].values, last), ", ")

@@ -428,11 +428,9 @@ def columns_in(text: str | None, table: "DataTable") -> tuple[str, ...]:
 
 
 def complete_for(
-    formulas: Sequence[str | None],
-    table: "DataTable",
-    options: argparse.Namespace,
+    formulas: Sequence[str | None], table: "DataTable", options: argparse.Namespace,
     *columns: str | None,
-) -> tuple["DataTable", str]:
+) -> tuple["DataTable", str]:  # fmt: skip
     """Leave out the rows that lack a value of a column of formulas, if that is asked for."""
     from pgmult.formulas.language import names_in, parse
 

@@ -170,11 +170,9 @@ def _job(options: argparse.Namespace) -> Job:
 
 
 def _draws_kept(
-    names: Sequence[str],
-    model: "TopicModel[Any, Any]",
-    corpus: "Corpus",
+    names: Sequence[str], model: "TopicModel[Any, Any]", corpus: "Corpus",
     options: argparse.Namespace,
-) -> dict[str, int]:
+) -> dict[str, int]:  # fmt: skip
     """Every how manyth draw is kept of each variable; of large ones as many as asked, or fit."""
     absent = model.absent(corpus)
     content = getattr(corpus, "content", None)

@@ -414,11 +414,9 @@ def places_of(values: object) -> FloatArray:
 
 
 def _over(
-    draws: FloatArray,
-    whole: Callable[..., FloatArray],
-    with_gaps: Callable[..., FloatArray],
+    draws: FloatArray, whole: Callable[..., FloatArray], with_gaps: Callable[..., FloatArray],
     *values: ArrayLike,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """A statistic of draws; nan where no draw says anything."""
     if not np.isnan(draws).any():
         return np.asarray(whole(*values, axis=0))

@@ -495,11 +495,9 @@ def as_looked_at(label: str) -> str:
 
 
 def total_of(
-    counts: NDArray[np.generic],
-    labels: Sequence[str],
-    present: NDArray[np.generic],
+    counts: NDArray[np.generic], labels: Sequence[str], present: NDArray[np.generic],
     rows_at_least: int = 1,
-) -> int | None:
+) -> int | None:  # fmt: skip
     """The category that is the sum of all others wherever it has a row, if one of three or more is.
 
     Parameters

@@ -397,11 +397,9 @@ def _up_to(lines: Iterator[str], characters: int) -> list[str]:
 
 
 def _csv_cells(
-    rows: Iterator[list[str]],
-    names: Sequence[str],
-    columns: dict[str, None],
+    rows: Iterator[list[str]], names: Sequence[str], columns: dict[str, None],
     no_value: frozenset[str],
-) -> Iterator[tuple[object, ...]]:
+) -> Iterator[tuple[object, ...]]:  # fmt: skip
     header = list(columns)
     places = [header.index(name) for name in names if name in columns]
     for row in rows:

@@ -409,12 +409,9 @@ def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatAr
 
 
 def _find_places(
-    labels: NDArray[np.str_],
-    points: Sequence[Any],
-    column: NDArray[np.generic],
-    name: str,
+    labels: NDArray[np.str_], points: Sequence[Any], column: NDArray[np.generic], name: str,
     table: str,
-) -> IntArray:
+) -> IntArray:  # fmt: skip
     """Find the place of each row by its text, its number, or its text but for capitals and blanks.
 
     What looks like several places that lie at different points is none of them.

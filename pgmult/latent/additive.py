@@ -149,11 +149,9 @@ class Additive:
     """
 
     def __init__(
-        self,
-        terms: Sequence[Term],
-        design: FloatArray | sparse.sparray,
+        self, terms: Sequence[Term], design: FloatArray | sparse.sparray,
         offset: FloatArray | float = 0.0,
-    ):
+    ):  # fmt: skip
         self.terms = tuple(terms)
         self.layout = Layout(self.terms)
         self.weights = self.layout.weights

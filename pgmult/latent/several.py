@@ -46,12 +46,9 @@ class Several(Additive):
     """
 
     def __init__(
-        self,
-        terms: Sequence[Term],
-        design: FloatArray | sparse.sparray,
-        num: int,
+        self, terms: Sequence[Term], design: FloatArray | sparse.sparray, num: int,
         offset: FloatArray | float = 0.0,
-    ):
+    ):  # fmt: skip
         super().__init__(terms, design)
         self.num, self._single = num, tuple(terms)
         self.terms = tuple(Copies(term, num) for term in terms)

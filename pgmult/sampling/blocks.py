@@ -508,12 +508,9 @@ def _sampler(model: Any, data: Data) -> Any:
 
 
 def _local_step(
-    model: SweepsInBlocks[Data, State],
-    rng: np.random.Generator,
-    state: State,
-    data: Data,
+    model: SweepsInBlocks[Data, State], rng: np.random.Generator, state: State, data: Data,
     *tables: object,
-) -> tuple[State, object, Sums]:
+) -> tuple[State, object, Sums]:  # fmt: skip
     """The local step of one block, by the model's sampler if it has one."""
     moves = _sampler(model, data)
     if moves is None:
@@ -522,13 +519,9 @@ def _local_step(
 
 
 def shared_step(
-    model: SweepsInBlocks[Data, State],
-    rng: np.random.Generator,
-    state: State,
-    sums: Sums,
-    data: Data,
-    ask: Asks,
-) -> State:
+    model: SweepsInBlocks[Data, State], rng: np.random.Generator, state: State, sums: Sums,
+    data: Data, ask: Asks,
+) -> State:  # fmt: skip
     """The shared step, by the model's sampler if it has one."""
     moves = _sampler(model, data)
     if moves is None:
@@ -537,13 +530,9 @@ def shared_step(
 
 
 def answer(
-    model: SweepsInBlocks[Data, State],
-    ask: Ask,
-    rng: np.random.Generator | None,
-    state: State,
-    held: object,
-    data: Data,
-) -> tuple[State, object, Sums]:
+    model: SweepsInBlocks[Data, State], ask: Ask, rng: np.random.Generator | None, state: State,
+    held: object, data: Data,
+) -> tuple[State, object, Sums]:  # fmt: skip
     """The answer of one block."""
     if ask.of_held:
         sums = getattr(held, ask.method)(*ask.arrays)

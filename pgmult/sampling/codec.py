@@ -81,10 +81,9 @@ def encode(
 
 
 def _encode_array(
-    value: "NDArray[np.generic] | np.generic",
-    arrays: dict[str, NDArray[np.generic]] | None,
+    value: "NDArray[np.generic] | np.generic", arrays: dict[str, NDArray[np.generic]] | None,
     place: str,
-) -> Any:
+) -> Any:  # fmt: skip
     array = np.asanyarray(value)  # one in a file stays it
     if array.dtype.kind not in "biufUSM" or (arrays is None and array.dtype.kind in "SM"):
         raise TypeError(
@@ -108,10 +107,9 @@ def _encode_array(
 
 
 def decode(
-    tree: object,
-    arrays: Mapping[str, NDArray[np.generic]] | None = None,
+    tree: object, arrays: Mapping[str, NDArray[np.generic]] | None = None,
     modules: Collection[str] = (),
-) -> Any:
+) -> Any:  # fmt: skip
     """The value that `encode` made `tree` from.
 
     Parameters

@@ -46,14 +46,9 @@ class Plan:
 
     @classmethod
     def of(
-        cls,
-        model: Model[Any, Any],
-        data: object,
-        settings: Settings,
-        starts: object,
-        threads: int,
+        cls, model: Model[Any, Any], data: object, settings: Settings, starts: object, threads: int,
         cluster: object,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """The plan of a new run: `starts` and `cluster` are those of `pgmult.sample`.
 
         Starts that chains share are found with so many threads.

@@ -528,11 +528,9 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             yield from piece.read(self._kinds[name])[: self._size(name) - piece.start]
 
     def _gathered(
-        self,
-        name: str,
-        shape: tuple[int, ...],
+        self, name: str, shape: tuple[int, ...],
         chosen: Callable[[NDArray[np.generic]], NDArray[np.generic]],
-    ) -> NDArray[np.generic]:
+    ) -> NDArray[np.generic]:  # fmt: skip
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
         parts = [

@@ -90,12 +90,9 @@ def _is_whole(cell: object) -> bool:
 
 
 def clock_of(
-    times: NDArray[np.generic],
-    name: str,
-    every: str | int | None,
-    week_start: str,
+    times: NDArray[np.generic], name: str, every: str | int | None, week_start: str,
     were_numbers: bool,
-) -> Clock:
+) -> Clock:  # fmt: skip
     """The clock of a column of times, by how long a step is.
 
     Raises

@@ -112,10 +112,9 @@ def as_precision(cov: FloatArray) -> FloatArray:
 
 
 def mean_theta(
-    link: StickBreaking | LogisticNormal,
-    means: FloatArray,
+    link: StickBreaking | LogisticNormal, means: FloatArray,
     precisions: Callable[[slice], FloatArray],
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """Mean of link(psi) over psi ~ N(mean_d, precision_d^-1), ``(num_documents, num_topics)``.
 
     The average over 32 antithetic pairs, the same for every document and call. `precisions` gives

@@ -151,12 +151,9 @@ def held_step(
     """One sweep over all but the topics."""
 
     def shared_step(
-        rng: np.random.Generator,
-        state: StructuralTopicsState,
-        sums: Sums,
-        data: StructuredCorpus,
+        rng: np.random.Generator, state: StructuralTopicsState, sums: Sums, data: StructuredCorpus,
         ask: Asks,
-    ) -> StructuralTopicsState:
+    ) -> StructuralTopicsState:  # fmt: skip
         return replace(state, **model.psi_mean.given(rng, state, sums, data))
 
     moved: StructuralTopicsState = step(model, rng, state, data, shared_step)

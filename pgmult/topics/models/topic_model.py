@@ -176,13 +176,9 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
-        self,
-        rng: np.random.Generator,
-        data: Documents,
-        leaves: int = 4,
-        *,
+        self, rng: np.random.Generator, data: Documents, leaves: int = 4, *,
         sweeps: int | None = None,
-    ) -> find.TopicStart:
+    ) -> find.TopicStart:  # fmt: skip
         """See `pgmult.topics.find_start`."""
         return find.search(self, rng, data, leaves, sweeps)
 
@@ -227,12 +223,9 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         return WordTables(self.words(data).table(state), data.num_documents)
 
     def local_step(
-        self,
-        rng: np.random.Generator,
-        state: PsiState,
-        data: Documents,
+        self, rng: np.random.Generator, state: PsiState, data: Documents,
         tables: WordTables | None = None,
-    ) -> tuple[PsiState, None, Sums]:
+    ) -> tuple[PsiState, None, Sums]:  # fmt: skip
         """Z and psi of a block of documents."""
         counted = tables or self.sweep_tables(state, data)
         topic_counts = counted.allocate(rng, data.by_version(), self.theta(state, data))

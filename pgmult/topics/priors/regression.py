@@ -157,12 +157,9 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         return Sums((np.array(len(psi)),), statistics.sums)
 
     def given(
-        self,
-        rng: np.random.Generator,
-        state: "StructuralTopicsState",
-        sums: Sums,
+        self, rng: np.random.Generator, state: "StructuralTopicsState", sums: Sums,
         data: StructuredCorpus,
-    ) -> Fields:
+    ) -> Fields:  # fmt: skip
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))

@@ -86,12 +86,9 @@ def _without_rows(
 
 
 def search(
-    model: "TopicModel[Documents, PsiState]",
-    rng: np.random.Generator,
-    data: Documents,
-    leaves: int,
-    sweeps: int | None,
-) -> "TopicStart":
+    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents,
+    leaves: int, sweeps: int | None,
+) -> "TopicStart":  # fmt: skip
     """Search as `find_start` does."""
     sweeps = model.start_sweeps if sweeps is None else sweeps
     small = thinned(rng, data, model.num_topics)
