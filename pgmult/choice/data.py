@@ -40,7 +40,7 @@ from pgmult.core.tables import (
     rows_in_words,
     truth_of,
 )
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas.columns import NUMBER, named_column, table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
@@ -634,7 +634,7 @@ def _best_and_worst(
 
 def stacked(
     columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str],
-    which: NDArray[np.generic],
+    which: Array,
 ) -> dict[str, Cells]:  # fmt: skip
     """Rows of several choices of an occasion, whose last column then says which choice it is."""
     out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
@@ -847,7 +847,7 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
         )
 
 
-def amounts_of(cells: NDArray[np.generic], name: str) -> FloatArray:
+def amounts_of(cells: Array, name: str) -> FloatArray:
     """Truth values, or numbers that are 0 or more."""
     if (truth := truth_of(cells)) is not None:
         return truth.astype(np.float64)
@@ -862,7 +862,7 @@ def amounts_of(cells: NDArray[np.generic], name: str) -> FloatArray:
     return taken
 
 
-def _refuse_codes(cells: NDArray[np.generic], name: str) -> NoReturn:
+def _refuse_codes(cells: Array, name: str) -> NoReturn:
     codes = brief(np.unique(labels_of(cells, name)).tolist())
     raise ValueError(
         f"{name} must be yes or no, true or false, 1 or 0, or a count or share of choices,"

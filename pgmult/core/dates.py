@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import Array, IntArray
 
 _YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
 _SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
@@ -107,7 +107,7 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
     return np.asarray(dates.astype("datetime64[s]") + seconds)
 
 
-def whole_numbers(times: NDArray[np.generic]) -> IntArray | None:
+def whole_numbers(times: Array) -> IntArray | None:
     """The numbers of a column of whole numbers; None for other columns."""
     if times.dtype.kind == "f" and not np.isfinite(times).all():
         return None

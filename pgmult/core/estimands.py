@@ -53,7 +53,7 @@ from pgmult.core.tabled import (
     with_interval,
 )
 from pgmult.core.tables import as_years
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray
 
 Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
 
@@ -145,7 +145,7 @@ class Estimand(Checked, Answer):
         above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
         return _over(self.draws, np.mean, np.nanmean, above)
 
-    def columns_of(self, axis: str) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
+    def columns_of(self, axis: str) -> Mapping[str, Sequence[object] | Array]:
         """The columns that label an axis."""
         labels = self.labels.get(axis)
         if labels is None:
@@ -385,7 +385,7 @@ class Estimand(Checked, Answer):
         )  # fmt: skip
 
 
-def are_numbers(values: Sequence[object] | NDArray[np.generic]) -> bool:
+def are_numbers(values: Sequence[object] | Array) -> bool:
     """Whether labels are numbers or dates."""
     return np.asarray(values).dtype.kind in "iufM"
 
@@ -425,8 +425,6 @@ def _over(
         return np.asarray(with_gaps(*values, axis=0))
 
 
-def _taken(
-    values: Sequence[object] | NDArray[np.generic], rows: NDArray[np.generic]
-) -> list[object]:
+def _taken(values: Sequence[object] | Array, rows: Array) -> list[object]:
     """Values of some rows, none of them changed."""
     return [values[row] for row in rows]

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import Array, IntArray
 
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -495,7 +495,7 @@ def as_looked_at(label: str) -> str:
 
 
 def total_of(
-    counts: NDArray[np.generic], labels: Sequence[str], present: NDArray[np.generic],
+    counts: Array, labels: Sequence[str], present: Array,
     rows_at_least: int = 1,
 ) -> int | None:  # fmt: skip
     """The category that is the sum of all others wherever it has a row, if one of three or more is.

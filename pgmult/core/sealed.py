@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
+
+from pgmult.core.typing import Array
 
 try:
     import fcntl
@@ -205,9 +206,7 @@ def read_json(path: Path) -> dict[str, Any]:
 # Arrays
 
 
-def write_npz(
-    path: Path, arrays: Mapping[str, NDArray[np.generic]], seed: int, *, sync: bool = True
-) -> None:
+def write_npz(path: Path, arrays: Mapping[str, Array], seed: int, *, sync: bool = True) -> None:
     """Write a sealed ``.npz`` file, some megabytes at a time: a state may be half of memory.
 
     Parameters
@@ -278,7 +277,7 @@ def npz_members(path: Path, seed: int) -> Iterator[dict[str, Callable[[], IO[byt
 
 def read_npz(
     path: Path, seed: int, wanted: Callable[[str], bool] = lambda name: True
-) -> dict[str, NDArray[np.generic]]:
+) -> dict[str, Array]:
     """Read the arrays of a sealed ``.npz`` file whose names are wanted."""
     with npz_members(path, seed) as members:
         arrays = {}
@@ -303,7 +302,7 @@ def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.ge
     return _HEADERS[np.lib.format.read_magic(file)](file)
 
 
-def parsed_array(content: bytes) -> NDArray[np.generic]:
+def parsed_array(content: bytes) -> Array:
     """The array in the content of a ``.npy`` file, which must be as long as its header claims."""
     file = io.BytesIO(content)
     shape, is_fortran, dtype = array_header(file)

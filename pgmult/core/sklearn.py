@@ -3,13 +3,12 @@
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from pgmult.core.arguments import brief
 from pgmult.core.labels import warn_of_look_alikes
 from pgmult.core.machine import available_cores
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import Array, IntArray
 
 
 @runtime_checkable
@@ -20,7 +19,7 @@ class _TypedColumns(Protocol):
     dtypes: Any
 
 
-def as_classes(y: object) -> tuple[NDArray[np.generic], IntArray]:
+def as_classes(y: object) -> tuple[Array, IntArray]:
     """The classes of labels, in order, and the number of each row's.
 
     Raises

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Lazily(Mapping[str, T]):
         return len(self._names)
 
 
-def as_columns(table: object, name: str) -> Mapping[str, NDArray[np.generic]]:
+def as_columns(table: object, name: str) -> Mapping[str, Array]:
     """The columns of a table, as arrays of one axis and one length: see `exact_columns`."""
     cells = exact_columns(table, name)
     return Lazily(cells, lambda column: cells[column].values)
@@ -312,7 +312,7 @@ def _dtype_of(column: object) -> object:
 
 def _of_series(
     column: Any,
-) -> tuple[NDArray[np.generic], tuple[str, ...] | None, IntArray | None]:
+) -> tuple[Array, tuple[str, ...] | None, IntArray | None]:
     """Cells of a series of pandas, polars or pyarrow, order of its categories, seconds from UTC."""
     try:
         import narwhals.stable.v1 as narwhals
@@ -368,7 +368,7 @@ def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
     return mixed
 
 
-def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[np.generic]:
+def numbers_of_texts(cells: Sequence[str | None]) -> Array:
     """Numbers as a file writes them: None where there is none, every digit kept.
 
     Whole numbers stay whole, and strings where they pass 64 bits; where one number is written in
@@ -385,7 +385,7 @@ def numbers_of_texts(cells: Sequence[str | None]) -> NDArray[np.generic]:
     return np.array([np.nan if cell is None else values[cell] for cell in cells])
 
 
-def missing_in(column: NDArray[np.generic]) -> NDArray[np.bool_]:
+def missing_in(column: Array) -> NDArray[np.bool_]:
     """Where a column has no value, ``(num_rows,)``."""
     if column.dtype.kind in "fM":
         return np.asarray(column != column)
@@ -394,7 +394,7 @@ def missing_in(column: NDArray[np.generic]) -> NDArray[np.bool_]:
     return np.array([is_missing(cell) for cell in column.tolist()], dtype=np.bool_)
 
 
-def numbers_of(column: NDArray[np.generic], name: str) -> FloatArray:
+def numbers_of(column: Array, name: str) -> FloatArray:
     """A column that is used as numbers, ``(num_rows,)``.
 
     Raises
@@ -458,7 +458,7 @@ def columns_named(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
     return columns
 
 
-def counts_of(column: NDArray[np.generic], name: str) -> IntArray:
+def counts_of(column: Array, name: str) -> IntArray:
     """A column that is used as counts, ``(num_rows,)``.
 
     Raises
@@ -504,9 +504,7 @@ def _local_times(
     ], np.array(east, dtype=np.int64)
 
 
-def _by_clocks(
-    times: NDArray[np.generic], name: str, time_zone: str
-) -> tuple[IntArray | None, IntArray | None]:
+def _by_clocks(times: Array, name: str, time_zone: str) -> tuple[IntArray | None, IntArray | None]:
     """Seconds by which times of a zone's clocks are ahead of UTC, and later the second time.
 
     Days, which have no hours, are left alone.
@@ -544,8 +542,8 @@ def zone_of(name: str) -> datetime.tzinfo:
 
 
 def chosen_columns(
-    columns: Mapping[str, NDArray[np.generic]], chosen: Sequence[str], table: str, argument: str
-) -> dict[str, NDArray[np.generic]]:
+    columns: Mapping[str, Array], chosen: Sequence[str], table: str, argument: str
+) -> dict[str, Array]:
     """Some columns of a table, which must be there and must not repeat.
 
     Raises
@@ -587,7 +585,7 @@ def one_role_each(columns: Mapping[str, str | None]) -> None:
             )
 
 
-def as_years(dates: NDArray[np.generic]) -> FloatArray:
+def as_years(dates: Array) -> FloatArray:
     """Dates as years: the start of 1999 is 1999.0, the middle of its July about 1999.54.
 
     Parameters
@@ -625,7 +623,7 @@ def date_text(date: np.datetime64) -> str:
     return str(date).removesuffix("T00:00:00")
 
 
-def as_frame(columns: Mapping[str, NDArray[np.generic]]) -> "DataFrame":
+def as_frame(columns: Mapping[str, Array]) -> "DataFrame":
     """A pandas data frame.
 
     Raises

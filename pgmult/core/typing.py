@@ -21,6 +21,8 @@ from pgmult.core.potentials import DensePotential, DiagonalPotential
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+Array = NDArray[np.generic]
+"""An array of any type."""
 
 Potential = DiagonalPotential | DensePotential
 
@@ -179,7 +181,7 @@ class ReportsFirst(Protocol[DataIn, StateIn]):
 
     reported_names: Sequence[str]
 
-    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Numbers of the report, from a draw's stored variables, ``(number, label)``."""
 
     def label_probs(self, state: StateIn, data: DataIn) -> FloatArray:
@@ -238,7 +240,7 @@ class PredictsRows(Protocol[DataIn]):
     def observed_rows(self, data: DataIn) -> ObservedRows:
         """The rows of the data."""
 
-    def row_probs(self, draw: Mapping[str, NDArray[np.generic]], data: DataIn) -> FloatArray:
+    def row_probs(self, draw: Mapping[str, Array], data: DataIn) -> FloatArray:
         """Probabilities of the rows, ``(num_rows, num_categories)``, given kept variables.
 
         Raises
@@ -255,11 +257,11 @@ class PredictsRowsInTurn(Protocol[DataIn]):
     def observed_rows(self, data: DataIn) -> ObservedRows:
         """The rows of the data."""
 
-    def log_predictive(self, draw: Mapping[str, NDArray[np.generic]], data: DataIn) -> FloatArray:
+    def log_predictive(self, draw: Mapping[str, Array], data: DataIn) -> FloatArray:
         """Log p(row | rows before it), ``(num_rows,)``, without multinomial coefficients."""
 
     def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, NDArray[np.generic]], data: DataIn
+        self, rng: np.random.Generator, draw: Mapping[str, Array], data: DataIn
     ) -> IntArray:
         """New counts of all rows, ``(num_rows, num_categories)``."""
 

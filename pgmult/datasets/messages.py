@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
+from pgmult.core.typing import Array
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
 
@@ -55,9 +55,7 @@ def state_of_the_union() -> Corpus:
     return replace(corpus, table=DocumentTable.of(columns))
 
 
-def unpack_counts(
-    stored: dict[str, NDArray[np.generic]], num_documents: int
-) -> scipy.sparse.csr_array:
+def unpack_counts(stored: dict[str, Array], num_documents: int) -> scipy.sparse.csr_array:
     """Counts that are stored as arrays of bytes, documents by words."""
     sizes, spelled = stored["documents_with"].astype(np.int64), stored["gaps"].astype(np.int64)
     ends = np.flatnonzero(spelled != MORE)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.orders import as_order
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.fields.inputs import as_inputs, check_labels, column_labels, find_rows, row_labels
 
@@ -293,7 +293,7 @@ def _as_counted(
     counted: ArrayLike,
     counts: IntArray,
     categories: NDArray[np.str_] | None,
-    names: Sequence[str] | NDArray[np.generic],
+    names: Sequence[str] | Array,
 ) -> BoolArray | None:
     """Check what was counted where; None if all categories were counted in all rows."""
     try:

@@ -6,10 +6,9 @@ The axis is the first input of numbers or dates, and the other inputs are the pl
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.reports import Interval
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.tables import axis_and_places, plain
@@ -43,7 +42,7 @@ class Grid:
     upper: FloatArray
     axis: str
     x: FloatArray
-    along: NDArray[np.generic]
+    along: Array
     place: IntArray
     places: list[str]
     counted: BoolArray

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pgmult.core.labels import as_looked_at, is_missing, labels_of
 from pgmult.core.tables import as_columns, chosen_columns
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import Array, FloatArray
 from pgmult.fields.covariances.sphere import EARTH_RADIUS, MOST_DEGREES, great_circle
 
 _LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "long", "lng", "longitude"}
@@ -94,7 +94,7 @@ def places_of(
 
 
 def _coordinates(
-    columns: Mapping[str, NDArray[np.generic]], names: str, wanted: Sequence[str], what: str
+    columns: Mapping[str, Array], names: str, wanted: Sequence[str], what: str
 ) -> list[str]:
     """The columns of coordinates."""
     chosen = [*chosen_columns(columns, [*wanted], what, "coordinates")]

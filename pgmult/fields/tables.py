@@ -45,7 +45,7 @@ from pgmult.core.tables import (
     date_text,
     one_role_each,
 )
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field, clash_of
 from pgmult.fields.places import degrees_among
@@ -197,8 +197,8 @@ def read_field(
 
 
 def _as_long(
-    columns: Mapping[str, NDArray[np.generic]], inputs: Sequence[str], wide: Sequence[str]
-) -> dict[str, NDArray[np.generic]]:
+    columns: Mapping[str, Array], inputs: Sequence[str], wide: Sequence[str]
+) -> dict[str, Array]:
     """A row for each category of a table that has a column for each."""
     numbers = chosen_columns(columns, [*wide], "table", "wide")
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
@@ -240,7 +240,7 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
 def _guess(
     counts: IntArray,
     present: BoolArray,
-    columns: Mapping[str, NDArray[np.generic]],
+    columns: Mapping[str, Array],
     places: Mapping[str, object],
     labels: Sequence[str],
 ) -> tuple[BoolArray, str]:
@@ -342,8 +342,8 @@ def with_table(
 
 
 def _with_dates(
-    columns: Mapping[str, NDArray[np.generic]], places: Mapping[str, object] | None
-) -> dict[str, NDArray[np.generic]]:
+    columns: Mapping[str, Array], places: Mapping[str, object] | None
+) -> dict[str, Array]:
     """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
     placed = places if isinstance(places, Mapping) else {}  # anything else is refused later
     dates = {name: dates_of(column) for name, column in columns.items() if name not in placed}
@@ -351,7 +351,7 @@ def _with_dates(
 
 
 def _coordinates(
-    columns: Mapping[str, NDArray[np.generic]], places: Mapping[str, object], table: str
+    columns: Mapping[str, Array], places: Mapping[str, object], table: str
 ) -> tuple[FloatArray, list[str]]:
     """Inputs ``(n, d)`` of a table's columns, and what each is called."""
     arrays: list[FloatArray] = []
@@ -381,7 +381,7 @@ def _coordinates(
     return np.concatenate(arrays, axis=1), names
 
 
-def _warn_of_repeats(columns: Mapping[str, NDArray[np.generic]]) -> None:
+def _warn_of_repeats(columns: Mapping[str, Array]) -> None:
     """Warn of rows that are like others in every column."""
     first: dict[Any, int] = {}
     rows = enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))
@@ -409,7 +409,7 @@ def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatAr
 
 
 def _find_places(
-    labels: NDArray[np.str_], points: Sequence[Any], column: NDArray[np.generic], name: str,
+    labels: NDArray[np.str_], points: Sequence[Any], column: Array, name: str,
     table: str,
 ) -> IntArray:  # fmt: skip
     """Find the place of each row by its text, its number, or its text but for capitals and blanks.
@@ -434,7 +434,7 @@ def _find_places(
 
 
 def _warn_of_same_points(
-    column: NDArray[np.generic], coordinates: FloatArray, of_row: IntArray, name: str
+    column: Array, coordinates: FloatArray, of_row: IntArray, name: str
 ) -> None:
     """Warn of places with different names at one point, whose counts add up."""
     _, first = np.unique(of_row, return_index=True)
@@ -450,14 +450,14 @@ def _warn_of_same_points(
             return
 
 
-def _shown(column: NDArray[np.generic]) -> NDArray[np.generic]:
+def _shown(column: Array) -> Array:
     """A column of inputs as reports show it: dates, numbers or names."""
     if column.dtype.kind == "M":
         return column.astype(_DATES)
     return column if column.dtype.kind in "iuf" else column.astype(np.str_)
 
 
-def _row_names(columns: Mapping[str, NDArray[np.generic]]) -> list[str]:
+def _row_names(columns: Mapping[str, Array]) -> list[str]:
     shown = [_shown(column) for column in columns.values()]
     return [", ".join(plain(item) for item in row) for row in zip(*shown, strict=True)]
 
@@ -503,7 +503,7 @@ def axis_and_places(
         values, combinations, filled = (np.unique(way, axis=1).shape[1] for way in ways)
         if filled < _LEAST_FILLED * values * combinations:
             axis, others = "", [*arrays.values()]
-    along: NDArray[np.generic] = arrays.get(axis, np.zeros(num_rows))
+    along: Array = arrays.get(axis, np.zeros(num_rows))
     x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = _in_order(np.array(labels or [""] * num_rows))

@@ -23,7 +23,7 @@ from pgmult.core.tables import (
     missing_in,
     numbers_of,
 )
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
 from pgmult.formulas.functions import CALENDAR, NAMED
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
@@ -202,7 +202,7 @@ def label_or_quantile_values(cells: ArrayLike, levels: Sequence[str] = ()) -> li
     return listed(np.unique(values))
 
 
-def listed(values: NDArray[np.generic]) -> list[object]:
+def listed(values: Array) -> list[object]:
     """Values one by one; dates stay those of numpy, which figures put on an axis."""
     return list(values) if values.dtype.kind == "M" else list(values.tolist())
 
@@ -312,7 +312,7 @@ def days_of(cells: Sequence[object], name: str, origin: float) -> FloatArray:
     return np.asarray((times - int(origin) * _DAY) / _DAY)
 
 
-def _times_of(cells: NDArray[np.generic], name: str) -> IntArray:
+def _times_of(cells: Array, name: str) -> IntArray:
     """Dates as microseconds since 1970.
 
     Raises
@@ -329,7 +329,7 @@ def _times_of(cells: NDArray[np.generic], name: str) -> IntArray:
     return cells.astype("datetime64[us]").astype(np.int64)
 
 
-def _are_dates(cells: NDArray[np.generic]) -> bool:
+def _are_dates(cells: Array) -> bool:
     """Whether all cells are dates, or write one as ISO 8601 does."""
     if cells.dtype.kind != "U":
         return cells.dtype.kind == "M"
@@ -342,13 +342,13 @@ def _are_dates(cells: NDArray[np.generic]) -> bool:
     return True
 
 
-def _dates(days: FloatArray, origin: float) -> NDArray[np.generic]:
+def _dates(days: FloatArray, origin: float) -> Array:
     """Dates of days since an origin; times, to the millisecond, where some are not whole days."""
     thousandths = np.rint(days * (_DAY / 1000)).astype(np.int64) + int(origin) * (_DAY // 1000)
     return plain_dates(thousandths.astype("datetime64[ms]"))
 
 
-def plain_dates(cells: NDArray[np.generic]) -> NDArray[np.generic]:
+def plain_dates(cells: Array) -> Array:
     """Dates, or texts that write them, in days, seconds or milliseconds; other cells as they are.
 
     So a date has one label, however it is written.

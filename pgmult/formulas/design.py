@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_flag, brief, under_name
 from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, report_new_labels
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas.coding import Coding, bases_of
 from pgmult.formulas.columns import (
     Columns,
@@ -550,7 +550,7 @@ def joined_designs(first: Design, second: Design, order: IntArray) -> Design:
     return first.like(joined, new_levels=True, num_rows=len(order))
 
 
-def distinct_rows(design: Design, *more: NDArray[np.generic]) -> tuple[Design, IntArray]:
+def distinct_rows(design: Design, *more: Array) -> tuple[Design, IntArray]:
     """The rows of a design that differ, in it or in other columns, and which of them each row is.
 
     Parameters
@@ -846,7 +846,7 @@ def _group(
 
 def _cells_of(
     names: Sequence[str], table: Mapping[str, object], num_rows: int, kind: str
-) -> tuple[dict[str, NDArray[np.generic]], dict[str, Sequence[str] | None]]:
+) -> tuple[dict[str, Array], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
     columns = {name: cells_of_rows(table, name, num_rows) for name in names}
     cells = {

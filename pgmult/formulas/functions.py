@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import Array, FloatArray
 
 State = dict[str, NDArray[Any]]
 
@@ -271,18 +271,18 @@ _UNIX_WEEKDAY = 3  # the first day of 1970 was a Thursday
 _HOUR = 3_600_000  # milliseconds
 
 
-def _count(dates: NDArray[np.generic], unit: str) -> FloatArray:
+def _count(dates: Array, unit: str) -> FloatArray:
     """Whole years, months or days since 1970."""
     return dates.astype(f"datetime64[{unit}]").astype(np.int64).astype(np.float64)
 
 
-def _since(dates: NDArray[np.generic], began: str) -> FloatArray:
+def _since(dates: Array, began: str) -> FloatArray:
     """Hours since the year, or the day, began."""
     gaps = dates - dates.astype(f"datetime64[{began}]").astype(dates.dtype)
     return np.asarray(gaps.astype(np.int64) / _HOUR)
 
 
-CALENDAR: Mapping[str, Callable[[NDArray[np.datetime64]], NDArray[np.generic]]] = {
+CALENDAR: Mapping[str, Callable[[NDArray[np.datetime64]], Array]] = {
     "year": lambda dates: 1970.0 + _count(dates, "Y"),
     "month": lambda dates: 1.0 + _count(dates, "M") % 12.0,
     "weekday": lambda dates: 1.0 + (_count(dates, "D") + _UNIX_WEEKDAY) % 7.0,

@@ -3,9 +3,9 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_generator, as_simplex, place_of
 
 
@@ -32,7 +32,7 @@ def as_interior(pi: ArrayLike) -> FloatArray:
     return array
 
 
-def check_categories(name: str, array: NDArray[np.generic], num_categories: int) -> None:
+def check_categories(name: str, array: Array, num_categories: int) -> None:
     """The last axis must have one entry per category."""
     if array.ndim == 0 or array.shape[-1] != num_categories:
         raise ValueError(
@@ -50,7 +50,7 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError(f"axes must match or broadcast, got {described}") from None
 
 
-def as_rows(array: NDArray[np.generic], leading: tuple[int, ...]) -> NDArray[np.generic]:
+def as_rows(array: Array, leading: tuple[int, ...]) -> Array:
     """``(rows, width)``, C-ordered and writable: one type for the compiled code."""
     width = array.shape[-1]
     if array.shape[:-1] != leading:

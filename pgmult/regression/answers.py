@@ -34,7 +34,7 @@ from pgmult.core.averages import Pair, Rows, average, differences, in_words
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.tables import ExactTable, rows_in_words
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import Array, FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.coding import numbers_by_row
 from pgmult.formulas.columns import (
@@ -810,7 +810,7 @@ def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
     return np.array(names, dtype=np.str_)
 
 
-def chosen(draws: NDArray[np.generic], max_draws: int) -> NDArray[Any]:
+def chosen(draws: Array, max_draws: int) -> NDArray[Any]:
     """Choose at most so many draws, evenly spread over the chains."""
     count = min(as_positive_int(max_draws, "max_draws"), len(draws))
     return draws[((np.arange(count) + 0.5) * len(draws) / count).astype(np.int64)]

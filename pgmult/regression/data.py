@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import Array, FloatArray, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.variational.sites import CountSite
 
@@ -100,7 +100,7 @@ class AdditiveRows:
         if self.is_weighted:
             raise ValueError(f"rows must have whole weights {why}, got fractions")
 
-    def each_of(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
+    def each_of(self, column: Array) -> Array:
         """Repeat a column of the cells for each observation; for 10,000 in shares if weighted."""
         people = self.respondents
         if not self.is_weighted:
@@ -197,7 +197,7 @@ class AdditiveRows:
         cells = {"cells": (("respondent",), self.of_observed(np.arange(self.num_rows)))}
         return ObservedRows(("respondent", "category"), counts, cells)
 
-    def of_observed(self, of_cells: NDArray[np.generic]) -> NDArray[Any]:
+    def of_observed(self, of_cells: Array) -> NDArray[Any]:
         """What the rows of `observed` have of something that cells have."""
         times = self.counts.sum(axis=1)
         return of_cells if times.sum() > _MOST_RESPONDENTS else np.repeat(of_cells, times, axis=0)
@@ -257,7 +257,7 @@ class AdditiveRows:
         return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
 
 
-def scattered(counts: NDArray[np.generic], probs: FloatArray, size: float) -> FloatArray:
+def scattered(counts: Array, probs: FloatArray, size: float) -> FloatArray:
     """Log likelihood of Dirichlet-multinomial rows, without multinomial coefficients.
 
     Parameters

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, as_list, brief, under_name
 from pgmult.core.labels import TOTAL, Levels, find_labels, label_of, total_of
 from pgmult.core.tables import Cells, exact_columns
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
 from pgmult.formulas.columns import NUMBER, table_column
 from pgmult.formulas.design import distinct_rows, make_design
@@ -253,7 +253,7 @@ def as_weights(value: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _times_of(cells: NDArray[Any]) -> NDArray[np.generic]:
+def _times_of(cells: NDArray[Any]) -> Array:
     """Weights of rows: whole numbers as such, where all are.
 
     Warns

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
 from pgmult.core.typing import (
+    Array,
     Data,
     FloatArray,
     IntArray,
@@ -74,7 +74,7 @@ def _arviz() -> Any:
 
 def _of_rows(
     posterior: Draws, data: object, random_seed: int
-) -> dict[str, dict[str, tuple[tuple[str, ...], NDArray[np.generic]]]]:
+) -> dict[str, dict[str, tuple[tuple[str, ...], Array]]]:
     """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, PredictsRows | PredictsRowsInTurn):
@@ -131,7 +131,7 @@ def _of_rows(
 def _of_draw(
     rng: np.random.Generator,
     model: PredictsRows[Data] | PredictsRowsInTurn[Data],
-    draw: Mapping[str, NDArray[np.generic]],
+    draw: Mapping[str, Array],
     data: Data,
     rows: ObservedRows,
     full: IntArray,

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
 from pgmult.core.sweeps import Sampled, sampler_of
-from pgmult.core.typing import FloatArray, IntArray, variable
+from pgmult.core.typing import Array, FloatArray, IntArray, variable
 from pgmult.core.validate import as_positive_int, new_key
 
 BLOCK_ROWS = 2048
@@ -121,7 +121,7 @@ class Ask(NamedTuple):
     of_held: bool = False
 
 
-def to_held(method: str, *arrays: NDArray[np.generic], moves: bool = False) -> Ask:
+def to_held(method: str, *arrays: Array, moves: bool = False) -> Ask:
     """A question to what each block holds; `moves` where it changes that."""
     return Ask(method, arrays, moves, draws=False, of_held=True)
 
@@ -323,7 +323,7 @@ class Total:
             values = _added(self.nodes[node], values)
         return Sums(tuple(self.exact), values)
 
-    def add_exact(self, values: Sequence[NDArray[np.generic]]) -> None:
+    def add_exact(self, values: Sequence[Array]) -> None:
         """Add integers alone."""
         if not self.exact:
             self.exact = [np.array(value, dtype=np.int64) for value in values]
@@ -342,7 +342,7 @@ class Total:
         self.nodes[node] = values
 
 
-def _least_type(values: NDArray[np.generic]) -> np.dtype[np.generic]:
+def _least_type(values: Array) -> np.dtype[np.generic]:
     """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
@@ -448,7 +448,7 @@ def started(
 
 def local_starts(
     model: Any, key: NDArray[np.uint64], found: object, data: Any, first: int = 0
-) -> dict[str, NDArray[np.generic]]:
+) -> dict[str, Array]:
     """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
     size = len(data.row_costs)
     arrays: dict[str, NDArray[Any]] = {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.sweeps import Sampler, sampler_of
-from pgmult.core.typing import Model, traits_of, variable
+from pgmult.core.typing import Array, Model, traits_of, variable
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.files import ChainFiles, RowRange
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
@@ -235,15 +235,13 @@ class Variables:
         self._single = traits_of(plan.model).single_precision | plan.settings.every.keys()
         self._kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
 
-    def __call__(
-        self, log_likelihood: float, found: Mapping[str, object]
-    ) -> dict[str, NDArray[np.generic]]:
+    def __call__(self, log_likelihood: float, found: Mapping[str, object]) -> dict[str, Array]:
         """What is kept of a state, checked."""
         values = {name: self._checked(name, np.asarray(value)) for name, value in found.items()}
         values[LOG_LIKELIHOOD] = np.asarray(log_likelihood, dtype=np.float64)
         return values
 
-    def _checked(self, name: str, value: NDArray[np.generic]) -> NDArray[np.generic]:
+    def _checked(self, name: str, value: Array) -> Array:
         if name not in self._kinds:
             self._check_axes(name, value)
         if name in self._single and value.dtype == np.float64:
@@ -256,7 +254,7 @@ class Variables:
             )
         return value.astype(dtype, copy=False)
 
-    def _check_axes(self, name: str, value: NDArray[np.generic]) -> None:
+    def _check_axes(self, name: str, value: Array) -> None:
         axes = self._model.dims[name]
         if value.ndim != len(axes):
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import traits_of
+from pgmult.core.typing import Array, traits_of
 from pgmult.sampling.plan import Plan
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import LOG_LIKELIHOOD, Settings, rectangle
@@ -27,7 +27,7 @@ class Memory:
         """Where a chain's draws go."""
         return ChainMemory(self, number)
 
-    def allocate(self, values: Mapping[str, NDArray[np.generic]]) -> None:
+    def allocate(self, values: Mapping[str, Array]) -> None:
         """Make room for all draws, given one of each variable."""
         lengths = {
             name: (self.settings.chains, self.settings.draws // self.settings.every.get(name, 1))
@@ -87,7 +87,7 @@ class ChainMemory:
     def __init__(self, memory: Memory, number: int):
         self._memory, self._number, self._kept = memory, number, 0
 
-    def begin(self, values: Mapping[str, NDArray[np.generic]]) -> None:
+    def begin(self, values: Mapping[str, Array]) -> None:
         """Make room, if no other chain has."""
         self._memory.allocate(values)
 

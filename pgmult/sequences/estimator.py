@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_flag, under_name
 from pgmult.core.sklearn import as_seed, as_threads
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import Array, FloatArray
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -133,7 +132,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         if problems := monitored.convergence_problems():
             warnings.warn(problems, ConvergenceWarning, stacklevel=2)
         self.sequences_ = data
-        self.symbols_: NDArray[np.generic] = (
+        self.symbols_: Array = (
             np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
         )
         return self
@@ -194,7 +193,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         """Probabilities of each sequence's next symbol, ``(num_sequences, num_symbols)``."""
         return self.forecast(1, X).mean[:, 0]
 
-    def predict(self, X: object = None) -> NDArray[np.generic]:
+    def predict(self, X: object = None) -> Array:
         """Each sequence's most probable next symbol, ``(num_sequences,)``, one of ``symbols_``."""
         return np.asarray(self.symbols_[self.predict_proba(X).argmax(axis=1)])
 

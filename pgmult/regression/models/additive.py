@@ -51,7 +51,7 @@ from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.sweeps import Sampled, sampler_of
-from pgmult.core.typing import BoolArray, FloatArray, ObservedRows
+from pgmult.core.typing import Array, BoolArray, FloatArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of, prior_rows
@@ -166,7 +166,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             )
         return name
 
-    def coords(self, data: AdditiveRows) -> Mapping[str, NDArray[np.generic]]:
+    def coords(self, data: AdditiveRows) -> Mapping[str, Array]:
         """Labels of categories, scores, blocks, weights and standard deviations."""
         name, latent = self.link_name(data), self.latent(data)
         scores = data.categories

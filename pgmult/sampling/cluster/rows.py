@@ -19,8 +19,8 @@ from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pgmult.core.typing import Array
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import (
     Ask,
@@ -45,9 +45,7 @@ _MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are wri
 _PAUSE = 1.0  # seconds between them: a file system may be late
 
 
-def shards_of(
-    costs: NDArray[np.generic], num_rows: int, block_rows: int, shards: int
-) -> list[RowRange]:
+def shards_of(costs: Array, num_rows: int, block_rows: int, shards: int) -> list[RowRange]:
     """Rows cut between blocks into so many shards, or fewer, of about the same cost.
 
     Parameters
@@ -270,7 +268,7 @@ class RowsElsewhere:
         return self._executor.run(task, home + _TRIES - 1)
 
 
-def _costs(data: object, size: int) -> NDArray[np.generic]:
+def _costs(data: object, size: int) -> Array:
     """What each row costs in proportion, as far as the data say."""
     costs = getattr(data, "row_costs", None)
     return np.ones(size) if costs is None else np.asarray(costs)

@@ -17,7 +17,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import Array, IntArray
 
 _ZONES = (  # of the clocks that are set forward and back, one each
     "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "Australia/Sydney",
@@ -93,7 +93,7 @@ def _usual_rows(times: IntArray, sequence: IntArray, chosen: NDArray[np.bool_]) 
     return usual if (often == usual).mean() >= _USUAL else 0
 
 
-def warn_of_changed_clocks(times: NDArray[np.generic], sequence: IntArray, name: str) -> None:
+def warn_of_changed_clocks(times: Array, sequence: IntArray, name: str) -> None:
     """Tell local times without a zone that lack an hour, or have one twice, as clocks are changed.
 
     Only times that nearly follow each other by one length, of an hour or less, can show it.

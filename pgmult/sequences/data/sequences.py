@@ -27,7 +27,7 @@ from pgmult.core.labels import labels_of, numbered, order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.tables import missing_in
-from pgmult.core.typing import ObservedRows
+from pgmult.core.typing import Array, ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
 from pgmult.latent.predictors import latent_of
@@ -662,7 +662,7 @@ def _as_parts(data: object) -> list[object]:
     return [data]
 
 
-def _refuse_texts(cells: NDArray[np.generic]) -> None:
+def _refuse_texts(cells: Array) -> None:
     """Refuse a series of strings that may be one sequence of words or a sequence in each cell."""
     words = cells.tolist() if cells.dtype.kind in "OU" else []
     if len(words) < 2 or not all(isinstance(word, str) for word in words):
@@ -676,7 +676,7 @@ def _refuse_texts(cells: NDArray[np.generic]) -> None:
         )
 
 
-def _as_part(cells: object, s: int) -> tuple[str, NDArray[np.generic] | scipy.sparse.csr_array]:
+def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array]:
     """Whether a sequence is of labels, symbols or counts, and an array of them."""
     if scipy.sparse.issparse(cells):
         return "counts", scipy.sparse.csr_array(cells)
@@ -752,7 +752,7 @@ def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
 
 
 def _number_labels(
-    parts: list[NDArray[np.generic]], alphabet: Sequence[str] | NDArray[np.str_] | None
+    parts: list[Array], alphabet: Sequence[str] | NDArray[np.str_] | None
 ) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
     """Numbers for labels, -1 for None."""
     written = sorted({str(x) for words in parts for x in words if x is not None})

@@ -38,7 +38,7 @@ from pgmult.core.tables import (
     missing_in,
     one_role_each,
 )
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
@@ -261,7 +261,7 @@ def _places_within(sequence: IntArray) -> IntArray:
     return places
 
 
-def _weights_of(cells: NDArray[np.generic], name: str, sequence: IntArray) -> FloatArray:
+def _weights_of(cells: Array, name: str, sequence: IntArray) -> FloatArray:
     """The weight of each sequence, which all of its rows have."""
     weights = as_finite(cells, f"column {name!r}")
     _, first = np.unique(sequence, return_index=True)
@@ -275,9 +275,7 @@ def _weights_of(cells: NDArray[np.generic], name: str, sequence: IntArray) -> Fl
     return weights[first]
 
 
-def _states_of_steps(
-    cells: NDArray[np.generic], name: str, place: IntArray, num_steps: int
-) -> NDArray[Any]:
+def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -> NDArray[Any]:
     """The hidden state of each step, None where no row has one."""
     states = np.full(num_steps, None, dtype=object)
     rows = np.flatnonzero(~missing_in(cells))
@@ -293,11 +291,11 @@ def _states_of_steps(
 
 
 def _refuse_rows_of_others(
-    at: tuple[NDArray[np.generic], IntArray, IntArray],
+    at: tuple[Array, IntArray, IntArray],
     symbols: NDArray[np.str_],
     names: NDArray[np.str_] | None,
     roles: Mapping[str, object],
-    others: Mapping[str, NDArray[np.generic]],
+    others: Mapping[str, Array],
     may_repeat: bool,
 ) -> None:
     """Refuse several rows of one time that are of different sequences, or that contradict.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, brief
 from pgmult.core.dates import dates_of, whole_numbers
 from pgmult.core.tables import Cells
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.sequences.data.clocks import shown_twice, warn_of_changed_clocks
 
 _UNITS = {
@@ -90,7 +90,7 @@ def _is_whole(cell: object) -> bool:
 
 
 def clock_of(
-    times: NDArray[np.generic], name: str, every: str | int | None, week_start: str,
+    times: Array, name: str, every: str | int | None, week_start: str,
     were_numbers: bool,
 ) -> Clock:  # fmt: skip
     """The clock of a column of times, by how long a step is.
@@ -210,7 +210,7 @@ def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
 
 
 def refuse_moved_times(
-    times: NDArray[np.generic], sequence: IntArray, steps: IntArray, clock: Clock, name: str
+    times: Array, sequence: IntArray, steps: IntArray, clock: Clock, name: str
 ) -> None:
     """Refuse steps that would move times: 2018 as a step of 2011, 2013.
 
@@ -237,7 +237,7 @@ def refuse_moved_times(
     )
 
 
-def usual_step(times: NDArray[np.generic], sequence: IntArray) -> str:
+def usual_step(times: Array, sequence: IntArray) -> str:
     """The length of a step, as `every` has it, at which most steps have a row.
 
     Parameters
@@ -289,7 +289,7 @@ def _in_words(seconds: int) -> str:
 
 
 def refuse_sparse_steps(
-    times: NDArray[np.generic], sequence: IntArray, place: IntArray, num_steps: int, name: str
+    times: Array, sequence: IntArray, place: IntArray, num_steps: int, name: str
 ) -> None:
     """Refuse numbers of steps most of which have no row: they hardly are numbers of steps.
 

@@ -62,7 +62,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
@@ -200,7 +200,7 @@ class MultinomialHMM(Checked):
         sequences = without_inputs(as_sequences(data), "a hidden Markov model", hint)
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
         """Symbols and sequences by their names, where they have any."""
         named = {"symbol": data.alphabet, "sequence": data.names}
         return {axis: labels for axis, labels in named.items() if labels is not None}

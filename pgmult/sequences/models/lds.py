@@ -52,14 +52,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
@@ -214,7 +213,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             )
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
         """Labels of symbols, or their numbers; of sequences where they have any, and of inputs.
 
         A stick has its symbol's label.

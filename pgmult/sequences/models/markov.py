@@ -52,7 +52,7 @@ from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
 from pgmult.sequences.data.sequences import (
@@ -160,7 +160,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             refuse_not_allowed(sequences, self.allowed)
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
         """Symbols by their names, where they have any."""
         return {} if data.alphabet is None else {"symbol": data.alphabet}
 

@@ -40,7 +40,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
@@ -48,7 +47,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas.design import Design, distinct_rows, make_design
 from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
@@ -214,7 +213,7 @@ class MixedHMM(MultinomialHMM):
             sequences = sequences.with_design(make_design(sequences.inputs))
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | NDArray[np.generic]]:
+    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
         latent = self.seen(data.design).latent
         sticks = []

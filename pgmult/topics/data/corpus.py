@@ -41,7 +41,7 @@ from pgmult.core.arguments import as_flag, as_kind, as_list, as_probability, as_
 from pgmult.core.machine import available_memory
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.formulas.columns import as_mapping
 from pgmult.formulas.design import Design, make_design
@@ -73,7 +73,7 @@ class Versions(NamedTuple):
     codes: IntArray
     number: int
 
-    def tokens(self, topic_counts: NDArray[np.generic]) -> IntArray:
+    def tokens(self, topic_counts: Array) -> IntArray:
         """Add up tokens of topics in documents by version, ``(number, num_topics)``."""
         tokens = np.zeros((self.number, topic_counts.shape[1]), dtype=np.int64)
         np.add.at(tokens, self.codes, topic_counts)

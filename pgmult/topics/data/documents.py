@@ -23,7 +23,7 @@ from pgmult.core.answers import Answer
 from pgmult.core.labels import is_missing, label_of
 from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import as_rows, chosen_columns, exact, numbers_of_texts
-from pgmult.core.typing import ArrayLike, IntArray
+from pgmult.core.typing import Array, ArrayLike, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ class DocumentTable:
     """
 
     names: tuple[str, ...]
-    values: tuple[NDArray[np.generic] | PackedTexts, ...]
+    values: tuple[Array | PackedTexts, ...]
     text: str | None = None
     losses: Losses | None = None
     written: tuple[str, ...] = ()
@@ -199,14 +199,14 @@ class DocumentTable:
         return f"{type(self).__name__}({len(self):,} documents{text}, columns: {others or 'none'})"
 
 
-def _are_numbers(column: NDArray[np.generic]) -> bool:
+def _are_numbers(column: Array) -> bool:
     """Return whether a column of objects holds only numbers and missing values."""
     kinds = {type(cell) for cell in column.tolist()} if column.dtype.kind == "O" else set()
     numbers = {kind for kind in kinds if issubclass(kind, int | float) and kind is not bool}
     return bool(numbers) and kinds <= {*numbers, type(None)}
 
 
-def _stored(column: NDArray[np.generic]) -> NDArray[np.generic] | PackedTexts:
+def _stored(column: Array) -> Array | PackedTexts:
     if column.dtype.kind in "biufM":
         return column
     try:

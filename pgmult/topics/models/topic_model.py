@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.parameters import Checked, axes_of, real
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
@@ -111,7 +111,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         Keywords.of(self.keywords, corpus)
         return corpus
 
-    def coords(self, data: Any) -> Mapping[str, NDArray[np.generic]]:
+    def coords(self, data: Any) -> Mapping[str, Array]:
         """Words, documents, groups, keywords and what the mean of psi depends on by name."""
         labels = {"word": data.vocabulary, "document": data.names}
         coords = {dim: names for dim, names in labels.items() if names is not None}
@@ -169,7 +169,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     def local_start(
         self, rng: np.random.Generator, placement: Placement, data: Documents
-    ) -> dict[str, NDArray[np.generic]]:
+    ) -> dict[str, Array]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
         psi = placed.flat_psi(self.link(data), placement.centre)
@@ -284,7 +284,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
             return np.asarray(theta @ topics)
         return np.asarray(data.versions.word_probs(theta, topics))
 
-    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Shares of topics, and expected ones where the mean of psi has others to report."""
         shares = AllocatedTopics.reported(self, draw)
         psi = self.psi_mean.reported(draw)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import Array, FloatArray
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
@@ -75,7 +74,7 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
     def start(self, rng: np.random.Generator, psi: FloatArray, data: Documents) -> Fields:
         """Fields that a chain starts from, given psi."""
 
-    def coords(self, data: Documents) -> dict[str, NDArray[np.generic]]:
+    def coords(self, data: Documents) -> dict[str, Array]:
         """Labels of axes of this part."""
         return {}
 
@@ -91,7 +90,7 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
         """A variable of this part, from the sums over all documents of the model's summaries."""
         raise KeyError(name)
 
-    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Values of psi, ``(num_values, n)``, at which reports show shares of topics."""
         return np.empty((0, 0))
 

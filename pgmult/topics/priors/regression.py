@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import made
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.mixed_regression import (
@@ -135,7 +135,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
             total.add(b, Sums((), (data.covariates[block].sum(axis=0),)))
         return self.at(state, total.result(len(parts)).rounded[0] / data.num_documents)
 
-    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Psi as covariates and random effects vary one by one.
 
         Covariates are centred and scaled: each takes -1 and 1 while the others are average. Of many

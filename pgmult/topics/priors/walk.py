@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.linalg import scatter
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
@@ -174,7 +173,7 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
             )
         return with_two_words(data)
 
-    def coords(self, data: TimedCorpus) -> dict[str, NDArray[np.generic]]:
+    def coords(self, data: TimedCorpus) -> dict[str, Array]:
         """Times."""
         return {"time": data.time_labels}
 

@@ -17,7 +17,7 @@ from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
-from pgmult.core.typing import FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import Array, FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import State, SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
@@ -200,7 +200,7 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
         """A corpus from a sparse matrix or array of counts: see `pgmult.topics.as_corpus`."""
         return corpus_from(data, "data")
 
-    def coords(self, data: Documents) -> Mapping[str, NDArray[np.generic]]:
+    def coords(self, data: Documents) -> Mapping[str, Array]:
         """Words and documents by name where the corpus has names."""
         labels = {"word": data.vocabulary, "document": data.names}
         return {dim: names for dim, names in labels.items() if names is not None}
@@ -240,7 +240,7 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
             raise ValueError("the posterior must have kept topics and theta (keep=)")
         return np.asarray(draw["theta"] @ draw["topics"])
 
-    def reported(self, draw: Mapping[str, NDArray[np.generic]]) -> FloatArray:
+    def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Shares of topics, which every report begins with, if they are stored."""
         return np.asarray(draw.get("topic_shares", np.empty(0)), dtype=np.float64)[None]
 
