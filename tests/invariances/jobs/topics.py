@@ -57,7 +57,7 @@ PARTY = Job(
     "topics",
     {"speeches.csv": texts, "asked.csv": asked},
     ("--column", "text", "--topics", "2", "--prevalence", "~ party + x", "--min-documents", "1",
-     "--no-compare", "--chains", "2", "--draws", "300"),
+     "--no-compare", "--chains", "2", "--draws", "800"),
     (
         Question("effects", ("party",)),
         Question("effects", ("party", "--difference", "R", "D"), id="difference"),
@@ -66,7 +66,7 @@ PARTY = Job(
         Question("predict", ("asked.csv",)),
     ),
     (
-        longer(times=4, default=300),
+        longer(times=3, default=800),
         other_seed(),
         reversed_rows(),
         in_form("zipped.csv.gz"),
