@@ -8,9 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.previews import page_of_brief_run
 from pgmult.cli.runs import Job, StoredRun
@@ -35,10 +32,13 @@ from pgmult.cli.shared import (
     unfollow,
     width,
 )
-from pgmult.core.typing import Model
 from pgmult.sequences.family import SEQUENCES
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pgmult.core.typing import Model
     from pgmult.sequences.data.sequences import Sequences
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
@@ -282,7 +282,7 @@ def _model(
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 
-def _allowed(options: argparse.Namespace, data: Any) -> NDArray[np.bool_] | None:
+def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | None":
     """Return which transitions are possible; None if all are."""
     import numpy as np
 

@@ -107,12 +107,6 @@ def compare(
     Where particles would take long, fewer draws are used, and the beginnings of sequences alone.
     """
     seed, leave_out = as_seed(random_seed), held_out is None
-    if isinstance(run.model, MultinomialTrend):
-        raise TypeError(
-            "run must be of a model that predicts steps given its draws, got one of"
-            " MultinomialTrend, each step of which has a level of its own: hold steps out, and"
-            " compare forecasts of them"
-        )
     how = (
         "Each step is predicted from those before it, by draws given all other steps"
         " (leave-one-out)."
@@ -122,6 +116,12 @@ def compare(
 
     def score(one: Posterior) -> tuple[Score, Sequences, str]:
         test, after = sequences_of(one), None
+        if isinstance(one.model, MultinomialTrend):
+            raise TypeError(
+                "run must be of a model that predicts steps given its draws, got one of"
+                " MultinomialTrend, each step of which has a level of its own: hold steps out, and"
+                " compare forecasts of them"
+            )
         if not leave_out:
             with under_name("held_out", of="data"), under_name("held_out", of="test"):
                 later, after = as_kind(held_out, "held_out", Sequences), test

@@ -298,7 +298,7 @@ class TestShow:
             i for i, line in enumerate(lines) if "exclusivity  words by probability" in line
         )
         rows = [line.split() for line in lines[head + 1 : head + 4]]
-        assert [row[0].strip("()") for row in rows] == ["1", "2", "3"]
+        assert sorted(row[0].strip("()") for row in rows) == ["1", "2", "3"]
         assert all(len(row[-2:]) == 2 and set(row[-2:]) <= set("abcdefgh") for row in rows)
 
     def test_one_topic_by_another_score_with_its_documents(self, capsys, corpus, tmp_path):

@@ -40,7 +40,7 @@ def test_a_formula_parts_into_covariates_and_random_terms():
     ]
     assert design.terms[1].levels[design.terms[1].codes].tolist() == COLUMNS["author"]
     assert design.num_effects == len(design.effect_names) == 34
-    assert "random: s(year, knots=6), (1 | author)" in repr(data())
+    assert "prevalence ~ party * s(year, knots=6) + (1 | author)" in repr(data())
 
 
 def test_bends_are_natural_splines_without_their_straight_line():

@@ -67,7 +67,7 @@ def test_a_page_runs_no_script(posterior):
     compared = Comparison.of({"n": score, f"m{ATTACK}": score}, "a word", "")
     report = topic_report(
         posterior, title=f"Run{ATTACK}", facts={f"corpus{ATTACK}": f"x.csv{ATTACK}"},
-        comparison=compared, reference=posterior.data,
+        comparison=compared,
     )  # fmt: skip
     found = live(report.html())
     assert found.found == []
