@@ -114,11 +114,12 @@ def report(
     as_kind(title, "title", str)
     place = None if page is None else as_path(page, "page")
     facts = as_mapping(facts, "facts")
-    is_trend = isinstance(run.model, MultinomialTrend)
-    comparison = False if is_trend else as_comparison(comparison)
+    comparison = as_comparison(comparison)
     tail = 0.5 * (1.0 - as_probability(probability, "probability"))
     max_draws = as_positive_int(max_draws, "max_draws")
     data = sequences_of(run)
+    if is_trend := isinstance(run.model, MultinomialTrend):
+        comparison = False
     steps = as_positive_int(steps, "steps")
     if held_out is not None:
         steps = max(steps, int(as_kind(held_out, "held_out", Sequences).lengths.max()))
