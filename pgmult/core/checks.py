@@ -16,7 +16,7 @@ import numpy as np
 from pgmult.core.answers import Answer
 from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Section
-from pgmult.core.tabled import Column, Table
+from pgmult.core.tabled import Column, Table, probability_text
 from pgmult.core.typing import FloatArray
 
 _ODD = 0.025  # p beyond which a statistic is
@@ -117,7 +117,7 @@ class PredictiveChecks(Answer):
                 Column("model", made, "model", model),
                 Column("model_lower", lower),
                 Column("model_upper", upper),
-                Column("p", self.p_values, "p", lambda p: f"{p:.2f}"),
+                Column("p", self.p_values, "p", probability_text),
             ],
         )
 
@@ -135,7 +135,7 @@ class PredictiveChecks(Answer):
             upper=upper[None], line=0.0, name="statistic",
             x_label="data less simulated data, in standard deviations of these",
             caption="The model fits a statistic whose interval covers 0.",
-            cells=[Column("", self.p_values, "p", lambda p: f"{p:.2f}")],
+            cells=[Column("", self.p_values, "p", probability_text)],
         )  # fmt: skip
 
     def section(

@@ -154,8 +154,9 @@ def _in_short(data: AdditiveRows) -> str:
         mean = np.average(y, weights=times)
         ratio = np.average((y - mean) ** 2, weights=times) / mean if mean else np.nan
         return (
-            f"{times.sum():,.0f} rows, {times @ y:,.0f} {data.categories[0]}: {mean:.4g} a row, the"
-            f" variance {ratio:.3g} times the mean, {np.average(y == 0, weights=times):.0%} zeros."
+            f"{times.sum():,.0f} rows, {data.categories[0]} {times @ y:,.0f} in all: {mean:.4g} a"
+            f" row, the variance {ratio:.3g} times the mean,"
+            f" {np.average(y == 0, weights=times):.0%} zeros."
         )
     number = data.counts.sum()
     shares = data.counts.sum(axis=0) / number
@@ -165,7 +166,8 @@ def _in_short(data: AdditiveRows) -> str:
     people = f"{number:,} {data.unit}s"
     if data.is_weighted:
         people = f"{data.unit.capitalize()}s of a weight of {number:,.6g} together"
-    return f"{people} in {data.num_rows:,} cells of equal covariates. Shares: {listed}."
+    cells = "1 cell" if data.num_rows == 1 else f"{data.num_rows:,} cells"
+    return f"{people} in {cells} of equal covariates. Shares: {listed}."
 
 
 def _differences_of(data: AdditiveRows, rows: Rows) -> Estimand | None:
