@@ -25,6 +25,7 @@ import pgmult.sampling.blocks
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
 from pgmult.topics.updates.swing import swing_psi
+from pgmult.topics.updates.word_concentration import sample_concentration
 
 
 def least(blocks, rounds):
@@ -57,9 +58,16 @@ def sweep_parts(model, data, state, rng):
         return allocate_tokens(rng, data, theta, state.topics)
 
     counts, word_counts = allocate()
+
+    def words():
+        eta = sample_concentration(
+            rng, model.word_concentration, state.word_concentration, word_counts
+        )
+        return sample_topics(rng, eta, word_counts)
+
     return {
         "z": allocate,
-        "topics": lambda: sample_topics(rng, model.word_concentration, word_counts),
+        "topics": words,
         "psi": lambda: swing_psi(rng, link, state.psi, counts, state.mu, state.Sigma),
         "mu, Sigma": lambda: model.gaussian_prior.condition(state.psi).sample(rng),
     }
