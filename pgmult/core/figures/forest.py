@@ -58,7 +58,7 @@ class Forest(Figure):
     cells : sequence of Column
         What stands in words beside each row of the page.
     texts : sequence of str
-        What each row shows, for those who do not see it.
+        What each row shows, for those who do not see it; its means and intervals, if left out.
     """
 
     labels: Sequence[str]
@@ -113,7 +113,7 @@ class Forest(Figure):
             for column in self.cells
         ]
         height = max(_ROW, 9 * len(self.mean) + 6)
-        parts = []
+        parts, said = [], []
         if self.line is not None:
             x = self._x(self.line)
             parts.append(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height))
@@ -123,7 +123,8 @@ class Forest(Figure):
             ends = {"x1": self._x(lower), "x2": self._x(upper), "y1": y, "y2": y}
             parts.append(tag("line", class_=f"{kind} mean", **ends))
             parts.append(tag("circle", class_=f"{kind} dot", cx=self._x(mean), cy=y, r=3.5))
-        label = self.texts[row] if self.texts else None
+            said.append(f"{mean:.3g} [{lower:.3g}, {upper:.3g}]")
+        label = self.texts[row] if self.texts else ", ".join(said) or "no value"
         drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
                     height=height)  # fmt: skip
         return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers)
