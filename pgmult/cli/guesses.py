@@ -241,10 +241,14 @@ class Guesses:
             numbers = numbers and not _is_at_most(c, self.counted[1][-1])
         used = c in (self.time, self.count, self.people, *self.places, *self.coordinates)
         used = used or c.cycle is not None
-        if self.time is not None and 2 * len(self.time.counts) <= self.num_rows:
-            used = used or (c.is_yes_or_no and c.follows_from(self.time))  # a dummy of a year
+        used = used or (c.is_yes_or_no and self._is_of_a_time(c))
         used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
         return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
+
+    def _is_of_a_time(self, c: ColumnGuess) -> bool:
+        """Whether a time that repeats says the value, as a year says that of its dummy."""
+        times = [x for x in self.columns if x.is_time and 2 * len(x.counts) <= self.num_rows]
+        return any(x is not c and c.follows_from(x) for x in times)
 
     def _score(self, c: ColumnGuess) -> float:
         others = [
@@ -866,14 +870,8 @@ class Guesses:
         """Rows with the first and the last time of a state."""
         symbols = [c for c in self.columns if c.is_category and len(c.counts) <= _MOST_SYMBOLS]
         whose = [c for c in self.every_column if c in self.identifiers or c.is_called("person")]
-        named = (
-            [
-                c
-                for c in self.columns
-                if c.is_called(role) and (c.is_dates or c.kind == "whole numbers")
-            ]
-            for role in ("begin", "end")
-        )
+        steps = [c for c in self.columns if c.is_dates or c.kind == "whole numbers"]
+        named = ([c for c in steps if c.is_called(role)] for role in ("begin", "end"))
         symbols = [c for c in symbols if 2 * len(c.counts) <= self.num_rows]
         for begin, end in product(*named):
             states = [c for c in symbols if c not in whose or c.is_outcome == 2]
@@ -1031,8 +1029,8 @@ class Guesses:
         named = sorted(self.columns, key=lambda c: not c.is_called("taken"))
         named = [c for c in named if not c.is_called("case")]  # and controls that match
         names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
-        says = [*names, *(c for c in self.columns if c.is_time)]  # a dummy of a year is no choice
-        named = [c for c in named if not any(c.follows_from(x) for x in says if x is not c)]
+        named = [c for c in named if not any(c.follows_from(x) for x in names if x is not c)]
+        named = [c for c in named if not self._is_of_a_time(c)]
         two = [c for c in named if len(c.counts) == 2 and not c.missing]
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
@@ -1061,7 +1059,7 @@ class Guesses:
             few = ones >= 2 * _FEWEST_OCCASIONS and self.num_rows / ones <= MOST_OUTCOMES
             if few and self.num_rows % ones == 0 and self.num_rows / ones > 1:
                 each = c.numbers.reshape(ones, -1).sum(axis=1)
-                is_case = c.is_called("case") or (self.time and c.follows_from(self.time))
+                is_case = c.is_called("case") or self._is_of_a_time(c)
                 taken += [c] if (each == 1).all() and not is_case else []
         return taken
 

@@ -741,3 +741,15 @@ def test_what_came_on_time_is_an_outcome(tmp_path, name, labels):
     table = {"carrier": draw(1, ["A", "B", "C"]), name: draw(2, labels)}
     command, *_ = commands(tmp_path, table)["Regression"]
     assert f"'{name} ~ carrier'" in command
+
+
+def test_a_time_that_never_repeats_says_nothing_of_choices(tmp_path):
+    """Travel times differ in all rows, so that any column follows from them."""
+    rng = np.random.default_rng(0)
+    table = {
+        "trip": [i // 3 for i in range(N)], "mode": ["car", "bus", "train"] * (N // 3),
+        "time": rng.uniform(10.0, 90.0, N).tolist(), "cost": rng.uniform(1.0, 9.0, N).tolist(),
+        "choice": [int(i % 3 == (i // 3) * 7 % 5 % 3) for i in range(N)],
+    }  # fmt: skip
+    (command,) = commands(tmp_path, table)["Choice"]
+    assert "--occasion trip" in command
