@@ -296,13 +296,10 @@ class DataTable(ExactTable):
 
         The table itself where `expression` is a column; `argument` has it, for errors.
         """
-        from pgmult.formulas.coding import numbers_by_row
+        from pgmult.formulas.coding import computed_numbers
 
-        if not isinstance(expression, str) or expression in self.cells or "(" not in expression:
-            return self
-        with under_name(argument, of="formula"), under_name(argument, of="covariates"):
-            numbers = numbers_by_row(expression, self.cells, len(self))
-        return self._with(expression, Cells(numbers))
+        numbers = computed_numbers(expression, self.cells, len(self), argument)
+        return self if numbers is None else self._with(str(expression), Cells(numbers))
 
     def rows(
         self,

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pgmult.core.arguments import under_name
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.columns import Columns, days_of, read_columns
@@ -339,17 +340,24 @@ class Coding:
         raise ValueError(f"formula {self.formula!r}: {why}")
 
 
-def numbers_by_row(expression: str, table: Mapping[str, object], num_rows: int) -> FloatArray:
-    """Evaluate an expression such as ``round(share * n)`` in every row of a table.
+def computed_numbers(
+    expression: object, table: Mapping[str, object], num_rows: int, argument: str
+) -> FloatArray | None:
+    """Evaluate an expression such as ``round(share * n)``, with parentheses, in every row.
+
+    None where `expression` is a column, or none of these. `argument` has it, for errors.
 
     Raises
     ------
     ValueError
         If a column is missing, or a row has no finite number.
     """
-    node = parse_expression(expression)
-    columns = read_columns(table, [*dict.fromkeys(names_in(node))], num_rows)
-    return Coding(expression).numbers(node, columns)
+    if not isinstance(expression, str) or expression in table or "(" not in expression:
+        return None
+    with under_name(argument, of="formula"), under_name(argument, of="covariates"):
+        node = parse_expression(expression)
+        columns = read_columns(table, [*dict.fromkeys(names_in(node))], num_rows)
+        return Coding(expression).numbers(node, columns)
 
 
 def _unit_of(node: Node, rows: Columns) -> str:

@@ -36,7 +36,7 @@ from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.tables import ExactTable, rows_in_words
 from pgmult.core.typing import Array, FloatArray
 from pgmult.core.validate import as_positive_int
-from pgmult.formulas.coding import numbers_by_row
+from pgmult.formulas.coding import computed_numbers
 from pgmult.formulas.columns import (
     NUMBER,
     cells_of_rows,
@@ -568,9 +568,8 @@ def predicted_rows(
         with _in_words(new, name):
             given = as_columns(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
-            if isinstance(weight, str) and weight not in given and "(" in weight:
-                with under_name("weight", of="formula"), under_name("weight", of="covariates"):
-                    given = {**given, weight: numbers_by_row(weight, given, size)}
+            numbers = computed_numbers(weight, given, size, "weight")
+            given = given if numbers is None else {**given, str(weight): numbers}
     wanted = dict.fromkeys(table_of(data.design))
     groups = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
     for column in groups:

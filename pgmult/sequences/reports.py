@@ -178,19 +178,11 @@ def report(
         shown = np.argsort(-data.lengths, kind="stable")
     table = change.table()
     changes = dict(zip(np.flatnonzero(change.present >= 0).tolist(), table.rows, strict=True))
+    holds = data.design is not None and held_out is None
+    narrow = isinstance(run.model, MultinomialLDS) and run.model.is_noisy(run.data)
     sections += [
         _seen(data, path),
-        *(
-            _coming(
-                one,
-                percent,
-                data.design is not None and held_out is None,
-                order,
-                number,
-                isinstance(run.model, MultinomialLDS) and run.model.is_noisy(run.data),
-            )
-            for number, one in enumerate(coming)
-        ),
+        *(_coming(one, percent, holds, order, number, narrow) for number, one in enumerate(coming)),
         Section(
             "The next change of symbol",
             table.caption,
@@ -218,7 +210,7 @@ def report(
 
 
 def _never_left(run: Posterior, data: Sequences) -> str:
-    """Which symbols nobody leaves in the data, though the model allows it."""
+    """Name the symbols that nobody leaves in the data, though the model allows it."""
     if run.model.allowed is not None or getattr(run.model, "order", 1) != 1:
         return ""
     symbol = seen_symbols(data, np.arange(data.num_symbols))

@@ -65,7 +65,7 @@ def test_a_row_split_in_two_counts_and_weights_are_the_same_data(data):
 
 
 def test_shares_of_numbers_of_trials_are_counts():
-    """As ``glm(share ~ x, weights = n)`` takes them; shares of no whole number stay labels."""
+    """R's ``glm(share ~ x, weights = n)`` takes them; shares of no whole number stay labels."""
     n, k = np.array([3, 40, 7, 11]), np.array([1, 13, 7, 0])
     table = {"y": k, "n": n, "share": np.round(k / n, 6), "x": [0.1, 0.7, 0.2, 0.5]}
     counts = rows_of("p(y, n) ~ x", table)
