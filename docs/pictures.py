@@ -60,10 +60,7 @@ def fields():
         "n": names.counts.ravel(),
     }
     some = np.isin(table["year"], range(1960, 2011, 5))
-    ahead = {
-        "year": [*range(1960, 2016), *[2015] * states],
-        "state": [*["CA"] * 56, *names.states],
-    }
+    ahead = {"year": [*range(1960, 2016), *[2015] * states], "state": [*["CA"] * 56, *names.states]}
     counted = pgmult.read({key: column[some] for key, column in table.items()})
     data = counted.field(
         ["year", "state"], "name", count="n", places={"state": us_states()}, new_inputs=ahead

@@ -51,12 +51,7 @@ from pgmult.topics import (
     topic_correlations,
     topic_stability,
 )
-from pgmult.topics.summaries import (
-    exclusivity,
-    mean_topics,
-    strongest_pairs,
-    topic_labels,
-)
+from pgmult.topics.summaries import exclusivity, mean_topics, strongest_pairs, topic_labels
 
 few = {
     "text": [

@@ -23,12 +23,7 @@
 import numpy as np
 
 import pgmult
-from pgmult.sequences import (
-    MarkovChain,
-    MultinomialLDS,
-    as_sequences,
-    one_step_ahead,
-)
+from pgmult.sequences import MarkovChain, MultinomialLDS, as_sequences, one_step_ahead
 
 WEATHER = ["fog", "rain", "snow", "sun"]
 

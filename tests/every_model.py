@@ -121,10 +121,7 @@ MODELS = {
         fields.MultinomialGP(0.5 * Matern(0.5, 5.0), overdispersion=0.05, mean="linear"),
         series(),
     ),
-    "MultinomialGP smooth": lambda: (
-        fields.MultinomialGP(0.5 * SquaredExponential(4.0)),
-        series(),
-    ),
+    "MultinomialGP smooth": lambda: (fields.MultinomialGP(0.5 * SquaredExponential(4.0)), series()),
     "MultinomialGP own": lambda: (
         fields.MultinomialGP(0.5 * Matern(1.5, 4.0), shared=False),
         series(),

@@ -435,19 +435,10 @@ ARGUMENTS = {
     ),
     "topics.fold_in": lambda: dict(run=topic_draws(), corpus=corpus(), max_draws=2),
     "topics.refit": lambda: dict(
-        run=topic_draws(),
-        corpus=structured(),
-        max_draws=2,
-        sweeps=1,
-        warm_up=1,
-        random_seed=1,
+        run=topic_draws(), corpus=structured(), max_draws=2, sweeps=1, warm_up=1, random_seed=1
     ),
     "topics.effects": lambda: dict(
-        run=structural_draws(),
-        variable="x",
-        data=structured(),
-        num_simulated=5,
-        random_seed=1,
+        run=structural_draws(), variable="x", data=structured(), num_simulated=5, random_seed=1
     ),
     "topics.TopicShares.take": lambda: dict(topics=[2, 1]),
     "topics.quotes": lambda: dict(run=topic_draws(), topic=1, max_draws=2),
@@ -466,11 +457,7 @@ ARGUMENTS = {
         probability=0.9,
         random_seed=1,
     ),
-    "topics.export": lambda: dict(
-        run=structural_posterior(),
-        folder=folder() / "files",
-        chain=1,
-    ),
+    "topics.export": lambda: dict(run=structural_posterior(), folder=folder() / "files", chain=1),
     "topics.Corpus.with_covariates": lambda: dict(formula="~ n"),
     "topics.Corpus.__getitem__": lambda: dict(rows=[0, 2]),
     "topics.search_num_topics": lambda: dict(
@@ -546,9 +533,7 @@ ARGUMENTS = {
         run=sequence_draws(), other=sequence_draws(), held_out=words(), names=("a", "b")
     ),
     "sequences.search_state_dim": lambda: dict(
-        data=["ABBA", "BAB"],
-        candidates=[1, 2],
-        make_model=sequences.MarkovChain,
+        data=["ABBA", "BAB"], candidates=[1, 2], make_model=sequences.MarkovChain
     ),
     "sequences.check": lambda: dict(run=sequence_states()),
     "sequences.effects": lambda: dict(run=sequence_states(), column="step", values=[1, 2]),
@@ -626,9 +611,7 @@ ARGUMENTS = {
     "variational.CountSite": lambda: dict(counts=LABELS, size=2.0),
     "variational.LogisticSite": lambda: dict(successes=BINARY, trials=np.ones(12)),
     "variational.fit_sites": lambda: dict(
-        x=X,
-        site=LogisticSite(BINARY, np.ones(12)),
-        prior=pgmult.MvNormal(np.zeros(2), np.eye(2)),
+        x=X, site=LogisticSite(BINARY, np.ones(12)), prior=pgmult.MvNormal(np.zeros(2), np.eye(2))
     ),
     "testing.geweke": lambda: dict(
         model=sequences.MarkovChain(), data=words(), replicates=60, sweeps=2

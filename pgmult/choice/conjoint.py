@@ -13,13 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.choice.data import ChoiceRows
-from pgmult.choice.people import (
-    attributes_of,
-    data_of_run,
-    normal_points,
-    thinned,
-    with_column,
-)
+from pgmult.choice.people import attributes_of, data_of_run, normal_points, thinned, with_column
 from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray

@@ -56,13 +56,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import invwishart
 
-from pgmult.choice.compiled.people import (
-    Noise,
-    Population,
-    carry_rows,
-    slopes_rows,
-    swing_rows,
-)
+from pgmult.choice.compiled.people import Noise, Population, carry_rows, slopes_rows, swing_rows
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
 from pgmult.choice.pilot import PARTS, Frame, laid_out, metric_of, piloted, sites_of

@@ -120,11 +120,7 @@ def _even_points(number: int, size: int) -> FloatArray:
 
 
 def people_draws(
-    run: Posterior,
-    data: ChoiceRows,
-    max_draws: int,
-    codes: IntArray | None = None,
-    seed: int = 0,
+    run: Posterior, data: ChoiceRows, max_draws: int, codes: IntArray | None = None, seed: int = 0
 ) -> Iterator[PeopleDraw]:
     """Draws of the people of a table, whose `codes` are -1 where they are not in the data."""
     codes = np.arange(data.num_people) if codes is None else codes

@@ -11,12 +11,7 @@ from scipy.special import ndtr
 from pgmult.choice.answers import check, compare, correlations, predict, tastes
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.economics import elasticities, worth
-from pgmult.choice.people import (
-    attributes_of,
-    codes_in_words,
-    data_of_run,
-    numeric_attributes,
-)
+from pgmult.choice.people import attributes_of, codes_in_words, data_of_run, numeric_attributes
 from pgmult.choice.prices import price_among
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison

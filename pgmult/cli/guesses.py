@@ -14,14 +14,7 @@ from itertools import combinations, compress, count, groupby, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgmult.cli.kinds import (
-    FEW,
-    MOST_OUTCOMES,
-    SHOWN,
-    ColumnGuess,
-    rules,
-    shortened,
-)
+from pgmult.cli.kinds import FEW, MOST_OUTCOMES, SHOWN, ColumnGuess, rules, shortened
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Section

@@ -310,9 +310,7 @@ def _dtype_of(column: object) -> object:
     return getattr(native, "dtype", None)
 
 
-def _of_series(
-    column: Any,
-) -> tuple[Array, tuple[str, ...] | None, IntArray | None]:
+def _of_series(column: Any) -> tuple[Array, tuple[str, ...] | None, IntArray | None]:
     """Cells of a series of pandas, polars or pyarrow, order of its categories, seconds from UTC."""
     try:
         import narwhals.stable.v1 as narwhals

@@ -49,14 +49,7 @@ from pgmult.datasets.readers import (
     texts_in,
     texts_of,
 )
-from pgmult.datasets.text import (
-    LOOKED_AT,
-    Dropped,
-    Text,
-    TextOptions,
-    WordChoices,
-    tokens_of,
-)
+from pgmult.datasets.text import LOOKED_AT, Dropped, Text, TextOptions, WordChoices, tokens_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus

@@ -151,9 +151,7 @@ def tokens_of(cells: Iterable[object]) -> list[Text] | None:
 
 
 def count_words(
-    texts: Sequence[Text],
-    names: Sequence[str] | None = None,
-    **text_options: Unpack[TextOptions],
+    texts: Sequence[Text], names: Sequence[str] | None = None, **text_options: Unpack[TextOptions]
 ) -> tuple[Corpus, Losses]:
     """The counts of texts, one a document, and what was lost on the way to them."""
     choices = WordChoices(**text_options).for_texts(texts[:LOOKED_AT])

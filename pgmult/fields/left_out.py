@@ -214,11 +214,7 @@ class _Counts(NamedTuple):
 
 
 def log_mean_binomial(
-    taken: ArrayLike,
-    reaching: ArrayLike,
-    mean: FloatArray,
-    var: FloatArray,
-    start: FloatArray,
+    taken: ArrayLike, reaching: ArrayLike, mean: FloatArray, var: FloatArray, start: FloatArray
 ) -> FloatArray:
     """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
 

@@ -66,11 +66,7 @@ class ArrowFactor:
 
     @classmethod
     def of(
-        cls,
-        blocks: FloatArray,
-        between: Between,
-        others: FloatArray,
-        order: IntArray | None = None,
+        cls, blocks: FloatArray, between: Between, others: FloatArray, order: IntArray | None = None
     ) -> "ArrowFactor":
         """Factor blocks ``(g, d, d)``, what is between them and others, and others ``(r, r)``.
 

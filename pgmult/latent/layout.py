@@ -13,14 +13,7 @@ from scipy import sparse
 
 from pgmult.core.typing import FloatArray
 from pgmult.latent.compiled.stacked import Stacked
-from pgmult.latent.factors import (
-    Analysis,
-    ArrowFactor,
-    Factor,
-    SparseFactor,
-    between_of,
-    stacked,
-)
+from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of, stacked
 from pgmult.latent.terms import Term
 
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first

@@ -273,11 +273,7 @@ def _along(
 
 
 def _stretched(
-    rng: np.random.Generator,
-    term: Term,
-    x: FloatArray,
-    i: int,
-    gain: Callable[[float], float],
+    rng: np.random.Generator, term: Term, x: FloatArray, i: int, gain: Callable[[float], float]
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     current = sd_at(float(x[i]))

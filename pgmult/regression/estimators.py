@@ -84,9 +84,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
 
     def _sample(self, data: AdditiveRows, link: LinkName = "auto") -> None:
         model = AdditiveRegression(
-            link=link,
-            priors={} if self.priors is None else self.priors,
-            method=self.method,
+            link=link, priors={} if self.priors is None else self.priors, method=self.method
         )
         self.posterior_ = sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,

@@ -34,12 +34,7 @@ class Progress:
     """
 
     def __init__(
-        self,
-        total: int,
-        start: int = 0,
-        *,
-        enabled: bool = True,
-        goal: Goal | None = None,
+        self, total: int, start: int = 0, *, enabled: bool = True, goal: Goal | None = None
     ):
         line, shows = StatusLine(), enabled and in_notebook()
         self._line: StatusLine | _Display = _Display() if shows else line

@@ -18,10 +18,6 @@ SEQUENCES = Family(
         "effects": Verb("pgmult.sequences.input_effects:effects", models=_ALL, keeps=_REPORTED),
         "check": Verb("pgmult.sequences.checks:check", models=_ALL, keeps=_REPORTED),
         "compare": Verb("pgmult.sequences.scores.rivals:compare"),
-        "report": Verb(
-            "pgmult.sequences.reports:report",
-            models=_ALL,
-            keeps=_REPORTED,
-        ),
+        "report": Verb("pgmult.sequences.reports:report", models=_ALL, keeps=_REPORTED),
     },
 )

@@ -145,11 +145,7 @@ def draws_of(run: Posterior, names: Iterable[str], max_draws: int) -> list[dict[
 
 
 def state_space_draws(
-    run: Posterior,
-    max_draws: int,
-    data: Sequences | None = None,
-    *,
-    continued: bool = False,
+    run: Posterior, max_draws: int, data: Sequences | None = None, *, continued: bool = False
 ) -> list[StateSpaceDraw]:
     """The parameters of `draws_of`, for sequences that begin or that continue the posterior's.
 

@@ -43,13 +43,7 @@ from pgmult.sequences.models.lds import MultinomialLDS
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.models.mixed_markov import MixedMarkovChain
 from pgmult.sequences.models.trend import MultinomialTrend
-from pgmult.sequences.panels import (
-    StandingOut,
-    grouped,
-    is_panel,
-    pairs_in_data,
-    shares_by_step,
-)
+from pgmult.sequences.panels import StandingOut, grouped, is_panel, pairs_in_data, shares_by_step
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare
 from pgmult.sequences.states import states

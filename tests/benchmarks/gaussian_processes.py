@@ -79,10 +79,7 @@ def mixing(options):
         print(f"{name}: {data}", flush=True)
         for kind in options.hyperparameters:
             model = pgmult.fields.MultinomialGP(
-                law_of(data),
-                structure=options.structure,
-                hyperparameters=kind,
-                overdispersion=0.0,
+                law_of(data), structure=options.structure, hyperparameters=kind, overdispersion=0.0
             )
             for seed in options.seeds:
                 _mixing_of(f"  {kind}", model, data, options, seed)

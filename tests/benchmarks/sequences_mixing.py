@@ -44,12 +44,7 @@ from scipy.stats import rankdata
 import pgmult
 from pgmult.latent.terms import from_sd
 from pgmult.sampling.diagnostics import ess_bulk, mcse_mean, r_hat
-from pgmult.sequences import (
-    MixedHMM,
-    MultinomialHMM,
-    MultinomialLDS,
-    as_sequences,
-)
+from pgmult.sequences import MixedHMM, MultinomialHMM, MultinomialLDS, as_sequences
 
 LEADING = 10
 _TAIL = 0.25  # of all sweeps, left out as warm-up

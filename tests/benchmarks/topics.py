@@ -28,10 +28,7 @@ from examples.papers.associated_press import associated_press
 from examples.papers.docstrings import demo_corpus
 from examples.papers.linderman2015.timed import completion_by_seconds
 from pgmult.datasets import state_of_the_union
-from pgmult.topics.scores.completion import (
-    _score,
-    unigram_log_predictive,
-)
+from pgmult.topics.scores.completion import _score, unigram_log_predictive
 from pgmult.topics.updates.allocation import word_probs
 
 

@@ -40,13 +40,7 @@ RESULTS = {
     "choice": {"ChoiceRows", "MixedLogitState"},
     "fields": {"Calibration", "CountField", "FieldPredictions"},
     "regression": {"AdditiveRows", "LeaveOneOut"},
-    "sequences": {
-        "Forecast",
-        "Imputed",
-        "Sequences",
-        "StepProbs",
-        "PredictsSteps",
-    },
+    "sequences": {"Forecast", "Imputed", "Sequences", "StepProbs", "PredictsSteps"},
     "topics": {
         "CompletionScore",
         "TopicStart",
@@ -70,11 +64,7 @@ RESULTS = {
         "Candidate",
     },
     "testing": {"Verdict"},
-    "variational": {
-        "Fit",
-        "GaussianRows",
-        "Site",
-    },
+    "variational": {"Fit", "GaussianRows", "Site"},
 }
 
 

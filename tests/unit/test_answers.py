@@ -22,10 +22,7 @@ FAMILIES = ("topics", "fields", "sequences", "regression", "choice")
 NO_NUMBERS = {"report", "export", "refit", "merge"}  # a page, files, other runs
 
 # What answers lack that rooms have not yet completed: class -> attributes.
-LACKING = {
-    "Imputed": {"figure"},
-    "TopWord": {"table", "figure", "draws"},
-}
+LACKING = {"Imputed": {"figure"}, "TopWord": {"table", "figure", "draws"}}
 
 
 def verbs():

@@ -159,11 +159,7 @@ def test_no_circle_of_imports():
         ("from pgmult import StickBreaking", "pgmult.topics.models.lda", "no floor"),
         ("import pgmult", "pgmult.topics.models.lda", "no floor"),
         ("from pgmult.topics import LDA", "pgmult.topics.estimator", "shop window"),
-        (
-            "from pgmult.sequences.data.sequences import x",
-            "pgmult.sequences.compiled.hmm",
-            "not c",
-        ),
+        ("from pgmult.sequences.data.sequences import x", "pgmult.sequences.compiled.hmm", "not c"),
     ],
 )
 def test_the_rules_have_teeth(source, module, what):

@@ -89,11 +89,7 @@ def probit_probs(psi: FloatArray) -> FloatArray:
 
 
 def hamiltonian(
-    rng: np.random.Generator,
-    density: Density,
-    mean: FloatArray,
-    cov: FloatArray,
-    num_draws: int,
+    rng: np.random.Generator, density: Density, mean: FloatArray, cov: FloatArray, num_draws: int
 ) -> FloatArray:
     """Draws ``(chain, draw, weight)`` by Hamiltonian Monte Carlo, after three pilot runs.
 

@@ -117,8 +117,7 @@ def figure(rows, path):
         for name in dict.fromkeys(row["model"] for row in here):
             points = [row for row in here if row["model"] == name]
             axes.plot(
-                *([row[key] for row in points] for key in ("seconds", "log_predictive")),
-                label=name,
+                *([row[key] for row in points] for key in ("seconds", "log_predictive")), label=name
             )
         axes.axhline(here[0]["unigram"], color="#7a7a7a", linestyle="--", label="unigram")
         axes.set_ylabel("held-out log p\nper token")

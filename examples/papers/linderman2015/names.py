@@ -68,9 +68,7 @@ def load(options: argparse.Namespace) -> Problem:
         order="given", categories=boys.names,
     )  # fmt: skip
     return Problem(
-        field,
-        test.counts.reshape(-1, options.names),
-        np.repeat(test.years, len(test.states)),
+        field, test.counts.reshape(-1, options.names), np.repeat(test.years, len(test.states))
     )
 
 

@@ -60,11 +60,7 @@ from pgmult.regression.data import AdditiveRows, scattered
 from pgmult.regression.family import REGRESSION
 from pgmult.regression.models.blocks import Contrasts, Ordered, ScoreBlocks, Structure
 from pgmult.regression.models.links import Link, Rates, link_of
-from pgmult.regression.models.sampler import (
-    AdditiveRegressionState,
-    RegressionSampler,
-    SizePrior,
-)
+from pgmult.regression.models.sampler import AdditiveRegressionState, RegressionSampler, SizePrior
 from pgmult.variational.sites import CountSite
 
 LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]

@@ -27,12 +27,7 @@ from scipy.special import expit, softmax
 
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import (
-    ScalarSites,
-    Sites,
-    approximate,
-    hyperparameters_near,
-)
+from pgmult.latent.approximation import ScalarSites, Sites, approximate, hyperparameters_near
 from pgmult.latent.categories import (
     BetaBinomialSite,
     DirichletRows,

@@ -34,12 +34,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import joined_designs
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, with_rows
-from pgmult.sequences.posteriors import (
-    PredictsSteps,
-    draws_of,
-    sequences_of,
-    state_space_draws,
-)
+from pgmult.sequences.posteriors import PredictsSteps, draws_of, sequences_of, state_space_draws
 from pgmult.sequences.scores.particle_filter import particle_filter
 
 _PARTICLES = 200  # at each step, under each draw

@@ -20,13 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.core.arguments import (
-    as_kind,
-    as_list,
-    as_seed,
-    made,
-    under_name,
-)
+from pgmult.core.arguments import as_kind, as_list, as_seed, made, under_name
 from pgmult.core.comparison import Comparison, between_two
 from pgmult.core.scores import Score
 from pgmult.core.typing import Model

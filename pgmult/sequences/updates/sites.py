@@ -223,11 +223,7 @@ class NoiseIntegratedOut:
     """
 
     def __init__(
-        self,
-        rng: np.random.Generator,
-        pairs: Pairs,
-        psi: FloatArray,
-        noise_var: FloatArray,
+        self, rng: np.random.Generator, pairs: Pairs, psi: FloatArray, noise_var: FloatArray
     ):
         self.pairs, self.noise_var = pairs, noise_var
         self.omega = np.empty(len(psi))

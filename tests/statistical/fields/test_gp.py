@@ -56,9 +56,7 @@ def test_multinomial_gp(model, any_approximation):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [MODEL, replace(MODEL, shared=False)],
-    ids=["shared", "a covariance a stick"],
+    "model", [MODEL, replace(MODEL, shared=False)], ids=["shared", "a covariance a stick"]
 )
 def test_any_approximation_will_do(model, any_approximation):
     check_geweke(model, DATA, statistics=STATISTICS, replicates=300)
@@ -206,9 +204,7 @@ def test_geweke_refuses_a_jitter_of_the_prior_alone(any_approximation):
     def step(self, rng, state, data):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                gp_prior,
-                "lower_root",
-                lambda cov: (np.linalg.cholesky(cov + np.eye(len(cov))), -1),
+                gp_prior, "lower_root", lambda cov: (np.linalg.cholesky(cov + np.eye(len(cov))), -1)
             )
             gp_prior._root_of.cache_clear()
             try:

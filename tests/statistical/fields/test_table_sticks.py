@@ -83,8 +83,7 @@ def test_joint_distribution_where_length_scales_move_rarely(monkeypatch):
 
 # A table with a missing cell, and rare categories: many counts are zeros.
 SMALL = as_field(
-    [[float(t), float(s)] for t in range(5) for s in range(3)][1:],
-    np.tile([1, 4, 7], (14, 1)),
+    [[float(t), float(s)] for t in range(5) for s in range(3)][1:], np.tile([1, 4, 7], (14, 1))
 )
 FIELD = replace(
     MODEL,

@@ -63,9 +63,7 @@ def test_linear_dynamical_systems(model, data):
 
 
 @pytest.mark.parametrize(
-    ("model", "data"),
-    [(MODEL, COUNTS), (MODEL, THREE)],
-    ids=["counts", "symbols"],
+    ("model", "data"), [(MODEL, COUNTS), (MODEL, THREE)], ids=["counts", "symbols"]
 )
 def test_several_blocks(model, data):
     check_model(replace(model, block_rows=1), data, replicates=REPLICATES, sweeps=4)
@@ -329,11 +327,7 @@ def not_softened(self, noise_var):
 right_pairs, right_noise = Pairs.of, sites.NoiseIntegratedOut.sample_noise
 AROUND_SITES = {
     "correction forgotten": (Pairs, "of", uncorrected),
-    "noise pulled the wrong way": (
-        sites.NoiseIntegratedOut,
-        "sample_noise",
-        pulled_the_wrong_way,
-    ),
+    "noise pulled the wrong way": (sites.NoiseIntegratedOut, "sample_noise", pulled_the_wrong_way),
     "no noise where nothing is seen": (
         sites.NoiseIntegratedOut,
         "sample_noise",

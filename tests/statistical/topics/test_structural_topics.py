@@ -124,8 +124,7 @@ BROKEN_PRIORS = {name: mutant(PRIOR, condition=f) for name, f in BROKEN_PRIORS.i
 def with_state(change):
     """A model whose sweep sees a changed state."""
     return mutant(
-        MODEL,
-        step=lambda self, rng, state, data: MODEL.step(rng, change(state, data), data),
+        MODEL, step=lambda self, rng, state, data: MODEL.step(rng, change(state, data), data)
     )
 
 

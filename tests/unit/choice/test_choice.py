@@ -588,8 +588,7 @@ def test_there_is_one_reading_of_truth(yes, no):
 
 
 @pytest.mark.parametrize(
-    ("yes", "no"),
-    [(1, 2), (2, 1), (0, 2), ("1", "2"), ("y", "n"), ("chosen", "not"), (5, 0)],
+    ("yes", "no"), [(1, 2), (2, 1), (0, 2), ("1", "2"), ("y", "n"), ("chosen", "not"), (5, 0)]
 )
 def test_two_other_codes_are_refused_with_both_named(yes, no):
     with pytest.raises(ValueError, match=f"taken must be yes or no.*{min(str(yes), str(no))}"):
@@ -933,8 +932,7 @@ def test_a_ranking_is_as_probable_as_its_choices():
 
 
 @pytest.mark.parametrize(
-    ("ranks", "rows"),
-    [([1, 2, 3], 5), ([1, 2, 0], 5), ([0, 1, 0], 3), ([1.0, np.nan, np.nan], 3)],
+    ("ranks", "rows"), [([1, 2, 3], 5), ([1, 2, 0], 5), ([0, 1, 0], 3), ([1.0, np.nan, np.nan], 3)]
 )
 def test_ranks_may_be_of_the_best_alone(ranks, rows):
     table = {"case": [7] * 3, "price": [1.0, 2.0, 3.0], "rank": ranks}

@@ -76,10 +76,7 @@ def test_labels_are_values(labels, label, places):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            lambda e: e.at(year=1998),
-            "column 'year' must be one of 1999, 2000, got '1998'",
-        ),
+        (lambda e: e.at(year=1998), "column 'year' must be one of 1999, 2000, got '1998'"),
         (lambda e: e.at(state="TZ"), "column 'state' must be one of TX, CA, got 'TZ'"),
         (lambda e: e.at(place="TX"), "column must be one of year, state, k, got 'place'"),
         (lambda e: e.interval(1.5), "probability must be between 0 and 1"),

@@ -172,8 +172,7 @@ def test_windows_writes_cp1252_and_a_warning_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["имя;n\nАнна;1\nБорис;2\n".encode("cp1251"), "a,b\né,1\n".encode() + b"\xe9,2\n"],
+    "content", ["имя;n\nАнна;1\nБорис;2\n".encode("cp1251"), "a,b\né,1\n".encode() + b"\xe9,2\n"]
 )
 def test_other_encodings_are_not_taken_for_it(tmp_path, content):
     path = tmp_path / "t.csv"

@@ -139,11 +139,7 @@ WITHOUT = DATA.with_new_inputs(None)
             ValueError,
             "must have kept pi_new",
         ),
-        (
-            lambda: elsewhere(posterior()),
-            ValueError,
-            "must have kept psi, beta, hyperparameters",
-        ),
+        (lambda: elsewhere(posterior()), ValueError, "must have kept psi, beta, hyperparameters"),
         (lambda: ahead(posterior(data=WITHOUT), WITHOUT), ValueError, "must have new inputs"),
         (
             lambda: ahead(Posterior({"pi_new": np.full((1, 2, 1, 3), 1 / 3)})),

@@ -23,8 +23,7 @@ MARKOV = 1.3 * Matern(1.5, 9.0) + White(0.2)
 
 
 @pytest.mark.parametrize(
-    ("structure", "kind"),
-    [("dense", GaussianProcess), ("state_space", StateSpaceProcess)],
+    ("structure", "kind"), [("dense", GaussianProcess), ("state_space", StateSpaceProcess)]
 )
 def test_all_structures_compute_the_same(structure, kind):
     rng = np.random.default_rng(0)

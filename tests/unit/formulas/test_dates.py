@@ -52,11 +52,7 @@ def test_dates_are_the_same_however_they_are_written(written, formula):
 
 
 def test_what_functions_say_of_a_date():
-    times = [
-        "2024-02-29T13:30",
-        "2023-12-31 00:00:30",
-        "2024-03-01T23:59:59.5",
-    ]
+    times = ["2024-02-29T13:30", "2023-12-31 00:00:30", "2024-03-01T23:59:59.5"]
     table = {"t": [*times, "2020-01-06T00:00"]}
     asked = "t + days(t) + year(t) + yearday(t) + hour(t) + I(month(t)) + I(weekday(t)) - 1"
     design = make_design(table, 4, asked, standardize=False, check=False, every_term=True)

@@ -314,10 +314,7 @@ def test_sticks_that_nothing_reaches_carry_no_information(stick_link):
 def test_an_empty_row_of_the_softmax_carries_no_information():
     link, empty = LogisticNormal(), np.zeros(4, dtype=int)
     psi = psi_for(link)
-    for potential in (
-        link.expected(psi, np.ones(4), empty),
-        link.quadratic(psi, empty),
-    ):
+    for potential in (link.expected(psi, np.ones(4), empty), link.quadratic(psi, empty)):
         assert not potential.J.any()
         assert not potential.h.any()
 

@@ -58,9 +58,7 @@ def test_moments_and_evidence_agree_with_dense_algebra(rng):
     log_prior = stats.multivariate_normal(np.zeros(n), cov).logpdf(x - mean)
     log_potential = np.sum(potential.h * x - 0.5 * potential.J * x**2, axis=1)
     np.testing.assert_allclose(
-        log_prior + log_potential,
-        posterior.log_density(x) + posterior.log_normalizer(),
-        atol=1e-10,
+        log_prior + log_potential, posterior.log_density(x) + posterior.log_normalizer(), atol=1e-10
     )
 
 

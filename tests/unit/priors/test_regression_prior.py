@@ -58,8 +58,7 @@ def test_posterior_satisfies_bayes_rule(rng, prior, regression):
         lambda prior, y, x: replace(prior.condition(y, x), row_precision=prior.row_precision),
         lambda prior, y, x: replace(prior.condition(y, x), dof=prior.dof + len(y) - 3),
         lambda prior, y, x: replace(
-            prior.condition(y, x),
-            scale=prior.scale + (y - x @ prior.mean).T @ (y - x @ prior.mean),
+            prior.condition(y, x), scale=prior.scale + (y - x @ prior.mean).T @ (y - x @ prior.mean)
         ),
     ],
     ids=[

@@ -221,11 +221,7 @@ def test_steps_of_hidden_markov_models_are_told_in_turn(arviz):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        pgmult.topics.LDA,
-        pytest.param(pgmult.topics.DynamicTopics, marks=pytest.mark.slow),
-    ],
+    "kind", [pgmult.topics.LDA, pytest.param(pgmult.topics.DynamicTopics, marks=pytest.mark.slow)]
 )
 def test_documents_of_other_topic_models_are_told_given_their_proportions(arviz, kind):
     counts = np.random.default_rng(0).poisson(1.0, size=(6, 8))

@@ -128,10 +128,7 @@ def test_stack_puts_chains_one_after_the_other(posterior):
             {"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": ["s"]}, "coords": {"s": [1, 2]}},
             "a has 4 entries along 's', but that axis has labels of shape",
         ),
-        (
-            {"draws": {"a": np.zeros((2, 3)), "b": np.zeros((2, 4))}},
-            "b has 4 entries along 'draw'",
-        ),
+        ({"draws": {"a": np.zeros((2, 3)), "b": np.zeros((2, 4))}}, "b has 4 entries along 'draw'"),
     ],
 )
 def test_bad_shapes(options, message):
@@ -194,9 +191,7 @@ def test_a_summary_as_a_data_frame(posterior):
 
 def test_label_dims_are_summarised_by_chain(posterior):
     labelled = Posterior(
-        {"cov": posterior["cov"]},
-        dims={"cov": ("topic", "side")},
-        label_dims=frozenset({"topic"}),
+        {"cov": posterior["cov"]}, dims={"cov": ("topic", "side")}, label_dims=frozenset({"topic"})
     )
     table = labelled.summary()
     assert table.rows[4] == "cov[0, 0] chain 1"

@@ -7,11 +7,7 @@ import pytest
 from oracle.dynamics import dense_moments, posterior_means
 from scipy import linalg, stats
 
-from pgmult import (
-    DensePotential,
-    MatrixNormalInverseWishart,
-    NormalInverseWishart,
-)
+from pgmult import DensePotential, MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.compiled import dynamics as compiled
 from pgmult.sequences.priors import dynamics as module

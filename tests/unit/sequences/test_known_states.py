@@ -8,13 +8,7 @@ import pytest
 import pgmult
 from pgmult.cli import main
 from pgmult.sampling.diagnostics import ConvergenceWarning
-from pgmult.sequences import (
-    MarkovChain,
-    MixedHMM,
-    MultinomialHMM,
-    MultinomialLDS,
-    as_sequences,
-)
+from pgmult.sequences import MarkovChain, MixedHMM, MultinomialHMM, MultinomialLDS, as_sequences
 
 DATA = as_sequences([[0, 1, -1, 1, 0], [1, 0]]).with_known_states(
     ["s", None, "t", None, None, None, "s"]

@@ -13,13 +13,7 @@ from same_draws import check_shards_do_not_matter
 import pgmult
 from pgmult.latent.terms import log_sd
 from pgmult.links import StickBreaking
-from pgmult.priors import (
-    LKJ,
-    MatrixNormalInverseWishart,
-    MvNormal,
-    Normal,
-    NormalInverseWishart,
-)
+from pgmult.priors import LKJ, MatrixNormalInverseWishart, MvNormal, Normal, NormalInverseWishart
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
@@ -239,11 +233,7 @@ SHORT = as_sequences(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"inputs": "emissions"}],
-    ids=["both", "emissions"],
-)
+@pytest.mark.parametrize("options", [{}, {"inputs": "emissions"}], ids=["both", "emissions"])
 def test_shards_do_not_matter(options):
     check_shards_do_not_matter(MultinomialLDS(2, block_rows=2, **options), SHORT)
 

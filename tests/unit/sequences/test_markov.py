@@ -11,13 +11,7 @@ from pgmult.sequences.models.markov import ChainSampler, MarkovChainState, steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
 
-GAPS = [
-    [0, -1, 1, 2, -1, -1, 0, 1],
-    [-1, -1, 2, 0, 0, -1],
-    [1, 2, 0, -1, 1, -1],
-    [2, 1],
-    [-1, -1],
-]
+GAPS = [[0, -1, 1, 2, -1, -1, 0, 1], [-1, -1, 2, 0, 0, -1], [1, 2, 0, -1, 1, -1], [2, 1], [-1, -1]]
 
 
 def chain(order, data, seed=0):

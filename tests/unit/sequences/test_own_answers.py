@@ -24,11 +24,7 @@ TRAIN = ["ABABABBABAABAB", "BBABABABCACACA", "CACABABAAB"]
 NEW = as_sequences(["ABABAB", "CACABB", "BABACACABA", "A"], alphabet=list("ABC"))
 COMPANIES = [[2], [3, 2, 1, 0], [2, 2, 2, 0, 2], [0, 1, 2, 3]]
 
-MODELS = {
-    "lds": MultinomialLDS(2),
-    "hmm": MultinomialHMM(2),
-    "markov": MarkovChain(1),
-}
+MODELS = {"lds": MultinomialLDS(2), "hmm": MultinomialHMM(2), "markov": MarkovChain(1)}
 
 
 @pytest.fixture(scope="module", params=MODELS)

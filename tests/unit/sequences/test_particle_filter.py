@@ -8,9 +8,7 @@ from scipy.special import logsumexp
 from pgmult import StickBreaking
 from pgmult.compiled.rows import row_threads
 from pgmult.sequences.scores import particle_filter as module
-from pgmult.sequences.scores.particle_filter import (
-    particle_filter,
-)
+from pgmult.sequences.scores.particle_filter import particle_filter
 from pgmult.testing import rejects
 
 pytestmark = pytest.mark.slow  # no other quick test compiles these kernels

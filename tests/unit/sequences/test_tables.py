@@ -6,14 +6,7 @@ import scipy.sparse
 
 import pgmult
 from pgmult.core.labels import order_of
-from pgmult.sequences import (
-    Forecast,
-    Imputed,
-    MarkovChain,
-    MultinomialHMM,
-    StepProbs,
-    as_sequences,
-)
+from pgmult.sequences import Forecast, Imputed, MarkovChain, MultinomialHMM, StepProbs, as_sequences
 from pgmult.sequences.data.tables import future_of, sequences_of
 from pgmult.sequences.scores.one_step import joined
 

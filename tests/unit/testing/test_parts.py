@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from link_and_prior_checks import check_link, check_prior
 
-from pgmult import (
-    DensePotential,
-    DiagonalPotential,
-    LogisticNormal,
-    MvNormal,
-    StickBreaking,
-)
+from pgmult import DensePotential, DiagonalPotential, LogisticNormal, MvNormal, StickBreaking
 from pgmult.testing import mutant, rejects
 
 STICKS = StickBreaking()

@@ -39,8 +39,7 @@ table = Table(np.array([[3, 1, 0], [2, 2, 2], [0, 0, 0], [1, 0, 5]]))
 
 
 @pytest.mark.parametrize(
-    ("model", "data"),
-    [(normal, numbers), pytest.param(mixture, table, marks=pytest.mark.slow)],
+    ("model", "data"), [(normal, numbers), pytest.param(mixture, table, marks=pytest.mark.slow)]
 )
 def test_right_samplers_pass(model, data):
     assert check_model(model, data).passed
@@ -242,8 +241,7 @@ def mixture_step(change):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "change",
-    ["N instead of N_k", "stale allocation", "rows counted twice", "wrong concentration"],
+    "change", ["N instead of N_k", "stale allocation", "rows counted twice", "wrong concentration"]
 )
 def test_geweke_refuses_a_broken_mixture(change):
     rejects(check_geweke, mutant(mixture, step=mixture_step(change)), table)

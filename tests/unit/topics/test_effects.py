@@ -5,13 +5,7 @@ import pytest
 from topic_runs import repeated, run_of
 
 from pgmult import LogisticNormal, load, sample
-from pgmult.topics import (
-    CorrelatedTopics,
-    StructuralTopics,
-    as_corpus,
-    effects,
-    with_covariates,
-)
+from pgmult.topics import CorrelatedTopics, StructuralTopics, as_corpus, effects, with_covariates
 from pgmult.topics.summaries import effects as module
 from pgmult.topics.summaries import variance_shares
 from pgmult.topics.summaries.effects import nesting

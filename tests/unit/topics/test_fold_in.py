@@ -41,10 +41,7 @@ def exact_moments(link, mu=MU, cov=SIGMA, topics=TOPICS, counts=COUNTS):
     return mean, np.sqrt(weights.T @ theta**2 - mean**2)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [CorrelatedTopics(3), LogisticNormalTopics(2)],
-)
+@pytest.mark.parametrize("model", [CorrelatedTopics(3), LogisticNormalTopics(2)])
 def test_proportions_follow_their_posterior(model, tmp_path):
     """Two topics of a softmax have two coordinates, as three of sticks."""
     topics, draws = TOPICS[: model.num_topics], 2000

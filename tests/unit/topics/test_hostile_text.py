@@ -9,12 +9,8 @@ import pytest
 from topic_runs import run_of, speeches
 
 from pgmult.core.comparison import Comparison
-from pgmult.topics import (
-    check as predictive_checks,
-)
-from pgmult.topics import (
-    compare as match_runs,
-)
+from pgmult.topics import check as predictive_checks
+from pgmult.topics import compare as match_runs
 from pgmult.topics import (
     content,
     document_topics,
@@ -23,9 +19,7 @@ from pgmult.topics import (
     topic_correlations,
     topic_stability,
 )
-from pgmult.topics import (
-    report as topic_report,
-)
+from pgmult.topics import report as topic_report
 from pgmult.topics.exports import export
 from pgmult.topics.scores import Candidate, CompletionScore, TopicChoice
 from pgmult.topics.summaries import variance_shares

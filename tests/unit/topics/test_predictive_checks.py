@@ -18,9 +18,7 @@ from pgmult.topics import (
     as_timed_corpus,
     with_covariates,
 )
-from pgmult.topics import (
-    check as predictive_checks,
-)
+from pgmult.topics import check as predictive_checks
 from pgmult.topics.summaries import checks
 
 NUM_WORDS, NUM_TOPICS = 30, 3

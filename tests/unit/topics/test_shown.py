@@ -38,11 +38,7 @@ RESULTS = {
         {"num_topics": [5, 9], "difference": [-0.1, 0.0]},
         "9 topics predict held-out words best",
     ),
-    "quotes": (
-        quotes(),
-        {"topic": [1], "mean": [0.9], "text": ["some words"]},
-        "a&lt;b",
-    ),
+    "quotes": (quotes(), {"topic": [1], "mean": [0.9], "text": ["some words"]}, "a&lt;b"),
     "documents": (
         SHARES,
         {"document": list("ddee"), "topic": [1, 2, 1, 2], "mean": MEAN.ravel().tolist()},

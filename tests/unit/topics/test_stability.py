@@ -12,9 +12,7 @@ from pgmult.topics import (
     topic_correlations,
     topic_stability,
 )
-from pgmult.topics import (
-    report as topic_report,
-)
+from pgmult.topics import report as topic_report
 from pgmult.topics.summaries import mean_topics
 from pgmult.topics.summaries.documents import quotes
 from pgmult.topics.summaries.matching import match_topics

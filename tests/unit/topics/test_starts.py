@@ -355,9 +355,7 @@ def test_an_empty_corpus_has_a_start():
 
 @pytest.mark.parametrize(
     ("change", "error", "words"),
-    [
-        ({"model": 3}, TypeError, "model must be a topic model that starts from a search, got 3"),
-    ],
+    [({"model": 3}, TypeError, "model must be a topic model that starts from a search, got 3")],
 )
 def test_bad_arguments_are_named(change, error, words):
     arguments = {"model": CorrelatedTopics(2), "data": COUNTS, "sweeps": 1} | change

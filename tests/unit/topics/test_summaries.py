@@ -18,9 +18,7 @@ from pgmult.topics import (
     top_words,
     topic_correlations,
 )
-from pgmult.topics import (
-    compare as match_runs,
-)
+from pgmult.topics import compare as match_runs
 from pgmult.topics.draws import mean_of
 from pgmult.topics.summaries import (
     TopicCorrelations,

@@ -221,9 +221,7 @@ def test_no_change_of_q_raises_the_bound_of_a_fit(fitted, corpus):
             {"gaussian": dataclasses.replace(gaussian, dof=gaussian.dof * (1 + size))},
             {
                 "gaussian": dataclasses.replace(
-                    gaussian,
-                    scale=gaussian.scale * (1 + size),
-                    dof=gaussian.dof * (1 + size),
+                    gaussian, scale=gaussian.scale * (1 + size), dof=gaussian.dof * (1 + size)
                 )
             },
         ]

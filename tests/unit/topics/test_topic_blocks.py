@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from pgmult.sampling.blocks import as_block_model
-from pgmult.topics import (
-    LDA,
-    CorrelatedTopics,
-    as_corpus,
-    with_covariates,
-)
+from pgmult.topics import LDA, CorrelatedTopics, as_corpus, with_covariates
 from pgmult.topics.updates import allocation
 
 COUNTS = np.random.default_rng(6).poisson(0.4, size=(37, 12))

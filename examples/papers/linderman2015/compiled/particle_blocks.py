@@ -23,11 +23,7 @@ from examples.papers.linderman2015.compiled.softmax_likelihoods import (
     log_likelihoods,
 )
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import (
-    invert_lower,
-    invert_positive_definite,
-    product,
-)
+from pgmult.compiled.linalg import invert_lower, invert_positive_definite, product
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import combine, dot
 from pgmult.sequences.compiled.particles import (

@@ -9,11 +9,7 @@ from examples.papers.linderman2015.logistic_normal_lds import LogisticNormalLDS
 from pgmult import Posterior, StickBreaking
 from pgmult.core.typing import coords_of
 from pgmult.sampling import Origin
-from pgmult.sequences import (
-    MultinomialHMM,
-    MultinomialLDS,
-    as_sequences,
-)
+from pgmult.sequences import MultinomialHMM, MultinomialLDS, as_sequences
 from pgmult.sequences.scores.one_step import joined
 
 K = 3

@@ -184,16 +184,12 @@ def test_conditional_ratio_refuses_a_broken_Sigma(state, kind, Sigmas):
 
 
 EXTRA_GROUP = mutant(
-    GROUPED,
-    mu_given=lambda self, w, Sigma: GROUPED.mu_given(replace(w, count=w.count + 1), Sigma),
+    GROUPED, mu_given=lambda self, w, Sigma: GROUPED.mu_given(replace(w, count=w.count + 1), Sigma)
 )
 BROKEN_SIGMA = {
     "one degree too few": mutant(
         GROUPED,
-        Sigma_given=lambda self, w, mu: (
-            GROUPED.dof + w.count - 1.0,
-            self.scale + w.around(mu),
-        ),
+        Sigma_given=lambda self, w, mu: (GROUPED.dof + w.count - 1.0, self.scale + w.around(mu)),
     ),
     "scatter around zero": mutant(
         GROUPED,

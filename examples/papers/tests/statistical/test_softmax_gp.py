@@ -16,9 +16,7 @@ pytestmark = pytest.mark.slow
 
 # Two rows at one input, a missing row, unequal totals; one new input is old.
 DATA = as_field(
-    [0.0, 1.0, 1.0, 2.5],
-    [[1, 2, 0], [2, 1, 4], [3, 1, 0], [0, 0, 0]],
-    new_inputs=[4.0, 1.0],
+    [0.0, 1.0, 1.0, 2.5], [[1, 2, 0], [2, 1, 4], [3, 1, 0], [0, 0, 0]], new_inputs=[4.0, 1.0]
 )
 COVARIANCE = 1.5 * SquaredExponential(1.5)
 MODEL = LogisticNormalGP(COVARIANCE, mean=[0.8, 0.0, -0.5], restarts=3)
@@ -133,8 +131,7 @@ def test_geweke_refuses_broken_samplers(kind):
 
 
 OTHER_PRIORS = replace(
-    SAMPLED,
-    covariance=1.5 * SquaredExponential(1.5, priors={"length_scale": LogNormal(3.0, 0.5)}),
+    SAMPLED, covariance=1.5 * SquaredExponential(1.5, priors={"length_scale": LogNormal(3.0, 0.5)})
 )
 
 

@@ -225,12 +225,7 @@ def test_bad_input():
 
 @pytest.mark.parametrize(
     ("sharpness", "least_noise", "growth"),
-    [
-        (1.0, 0.3, 0.9),
-        (1e6, 0.3, 0.9),
-        (1.0, 1e-12, 0.9),
-        (1e3, 1e-6, 3.0),
-    ],
+    [(1.0, 0.3, 0.9), (1e6, 0.3, 0.9), (1.0, 1e-12, 0.9), (1e3, 1e-6, 3.0)],
 )
 def test_the_filter_is_that_of_the_dense_gaussian(sharpness, least_noise, growth):
     """Of potentials of rank one, at the last step of each sequence."""

@@ -130,10 +130,7 @@ def test_recovers_concentrations():
 
 def test_a_group_without_documents_has_the_prior(counts):
     fit = fit_language_model(
-        counts,
-        np.where(np.arange(len(counts)) < 15, 0, 2),
-        learn_prior=False,
-        mu=0.4,
+        counts, np.where(np.arange(len(counts)) < 15, 0, 2), learn_prior=False, mu=0.4
     )
     np.testing.assert_allclose(fit.mean[1], 0.4, atol=1e-9)
     np.testing.assert_allclose(fit.var[1], 1.0, rtol=1e-9)
