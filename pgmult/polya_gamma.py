@@ -68,7 +68,7 @@ import numpy as np
 
 from pgmult.compiled import polya_gamma as _compiled
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
 
 __all__ = ["mean", "sample", "var"]
@@ -76,7 +76,7 @@ __all__ = ["mean", "sample", "var"]
 _CHUNKS_A_CALL = 1024
 
 
-def sample(rng: np.random.Generator, b: ArrayLike, c: ArrayLike) -> Any:
+def sample(rng: Generator, b: ArrayLike, c: ArrayLike) -> Any:
     """Draws from PG(b, c), one for each element of the broadcast arguments.
 
     The numbers depend on `rng` and on the arguments, not on the number of threads.

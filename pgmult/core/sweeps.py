@@ -16,23 +16,21 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
-
-from pgmult.core.typing import Model
+from pgmult.core.typing import Generator, Model
 
 State = TypeVar("State")
 Data = TypeVar("Data")
 
-Move = Callable[[np.random.Generator, State], State]
+Move = Callable[[Generator, State], State]
 
 
 class Sampler(Protocol[State]):
     """How chains of one model and one data set begin and move."""
 
-    def init(self, rng: np.random.Generator) -> State:
+    def init(self, rng: Generator) -> State:
         """Return the state where a chain starts."""
 
-    def step(self, rng: np.random.Generator, state: State) -> State:
+    def step(self, rng: Generator, state: State) -> State:
         """Return the state after one full sweep; `state` does not change."""
 
 
@@ -48,14 +46,14 @@ class Scan(Generic[State]):
         ``move(rng, state)`` returns the next state and leaves the posterior as it is.
     """
 
-    start: Callable[[np.random.Generator], State]
+    start: Callable[[Generator], State]
     moves: tuple[Move[State], ...]
 
-    def init(self, rng: np.random.Generator) -> State:
+    def init(self, rng: Generator) -> State:
         """Return the state where a chain starts."""
         return self.start(rng)
 
-    def step(self, rng: np.random.Generator, state: State) -> State:
+    def step(self, rng: Generator, state: State) -> State:
         """Return the state after every move was made once."""
         for move in self.moves:
             state = move(rng, state)
@@ -74,12 +72,12 @@ class Sampled(Generic[Data, State]):
         """Return the sampler of this model for a data set."""
         raise NotImplementedError
 
-    def init(self, rng: np.random.Generator, data: Data) -> State:
+    def init(self, rng: Generator, data: Data) -> State:
         """Return the state where a chain starts."""
         state: State = _LATEST.of(self, data).init(rng)
         return state
 
-    def step(self, rng: np.random.Generator, state: State, data: Data) -> State:
+    def step(self, rng: Generator, state: State, data: Data) -> State:
         """Return the state after one full sweep; `state` does not change."""
         new: State = _LATEST.of(self, data).step(rng, state)
         return new

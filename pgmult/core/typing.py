@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from numpy.random import Generator as Generator
 from numpy.typing import ArrayLike as ArrayLike
 from numpy.typing import NDArray
 
@@ -39,10 +40,10 @@ class Link(Protocol):
     def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
         """Multinomial log likelihood, without the multinomial coefficient."""
 
-    def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
+    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts, ``(..., K)``."""
 
-    def augment(self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike) -> Potential:
+    def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> Potential:
         """Draw the Pólya-gamma variables given psi: the potential of one Gibbs step."""
 
     def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> Potential:
@@ -72,16 +73,16 @@ class Model(Protocol[Data, State]):
     def dims(self) -> Mapping[str, tuple[str, ...]]:
         """Names of axes by variable, ``()`` for a scalar: most models have a class variable."""
 
-    def prior(self, rng: np.random.Generator, data: Data) -> State:
+    def prior(self, rng: Generator, data: Data) -> State:
         """A state from the prior; uses covariates and totals of `data`, never its counts."""
 
-    def simulate(self, rng: np.random.Generator, state: State, data: Data) -> Data:
+    def simulate(self, rng: Generator, state: State, data: Data) -> Data:
         """New data of the same shape, covariates and totals, given the state."""
 
-    def init(self, rng: np.random.Generator, data: Data) -> State:
+    def init(self, rng: Generator, data: Data) -> State:
         """Where a chain starts."""
 
-    def step(self, rng: np.random.Generator, state: State, data: Data) -> State:
+    def step(self, rng: Generator, state: State, data: Data) -> State:
         """One full sweep, pure: neither argument is changed."""
 
     def log_likelihood(self, state: State, data: Data) -> float:
@@ -212,7 +213,7 @@ class Start(Protocol):
 class FindsStarts(Protocol[DataIn]):
     """A model that has a search for a start that several chains share."""
 
-    def find_start(self, rng: np.random.Generator, data: DataIn, leaves: int) -> Start:
+    def find_start(self, rng: Generator, data: DataIn, leaves: int) -> Start:
         """The best result of so many independent searches, and how far they agree."""
 
 
@@ -260,9 +261,7 @@ class PredictsRowsInTurn(Protocol[DataIn]):
     def log_predictive(self, draw: Mapping[str, Array], data: DataIn) -> FloatArray:
         """Log p(row | rows before it), ``(num_rows,)``, without multinomial coefficients."""
 
-    def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, Array], data: DataIn
-    ) -> IntArray:
+    def replicate(self, rng: Generator, draw: Mapping[str, Array], data: DataIn) -> IntArray:
         """New counts of all rows, ``(num_rows, num_categories)``."""
 
 

@@ -18,6 +18,7 @@ from pgmult.core.typing import (
     Array,
     Data,
     FloatArray,
+    Generator,
     IntArray,
     ObservedRows,
     PredictsRows,
@@ -129,7 +130,7 @@ def _of_rows(
 
 
 def _of_draw(
-    rng: np.random.Generator,
+    rng: Generator,
     model: PredictsRows[Data] | PredictsRowsInTurn[Data],
     draw: Mapping[str, Array],
     data: Data,

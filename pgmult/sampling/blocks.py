@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
 from pgmult.core.sweeps import Sampled, sampler_of
-from pgmult.core.typing import Array, FloatArray, IntArray, variable
+from pgmult.core.typing import Array, FloatArray, Generator, IntArray, variable
 from pgmult.core.validate import as_positive_int, new_key
 
 BLOCK_ROWS = 2048
@@ -180,9 +180,7 @@ class SweepsInBlocks(Generic[Data, State]):
         """
         return None
 
-    def local_step(
-        self, rng: np.random.Generator, state: State, data: Data
-    ) -> tuple[State, object, Sums]:
+    def local_step(self, rng: Generator, state: State, data: Data) -> tuple[State, object, Sums]:
         """Move the local fields of one block.
 
         Returns
@@ -195,9 +193,7 @@ class SweepsInBlocks(Generic[Data, State]):
         """
         raise NotImplementedError
 
-    def shared_step(
-        self, rng: np.random.Generator, state: State, sums: Sums, data: Data, ask: Asks
-    ) -> State:
+    def shared_step(self, rng: Generator, state: State, sums: Sums, data: Data, ask: Asks) -> State:
         """Move the shared fields, given the sums over all blocks, and those that it asks for.
 
         The local fields of `state` stay as they are, and may be None; no row of `data` is read.
@@ -216,7 +212,7 @@ class SweepsInBlocks(Generic[Data, State]):
         """A variable out of `summary_names` from shared fields and the sum of all summaries."""
         raise KeyError(name)
 
-    def shared_start(self, rng: np.random.Generator, data: Data) -> tuple[State, object] | None:
+    def shared_start(self, rng: Generator, data: Data) -> tuple[State, object] | None:
         """A state, of which the shared fields count, and what rows start from: a small dataclass.
 
         None where rows start together, by ``init``: then no random number is drawn. Others start
@@ -224,7 +220,7 @@ class SweepsInBlocks(Generic[Data, State]):
         """
         return None
 
-    def step(self, rng: np.random.Generator, state: State, data: Data) -> State:
+    def step(self, rng: Generator, state: State, data: Data) -> State:
         """One sweep over all variables, block after block of rows."""
         return step(self, rng, state, data)
 
@@ -263,7 +259,7 @@ def blocks(num_rows: int, block_rows: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
-def block_rng(key: NDArray[np.uint64], b: int, answer: int = 0) -> np.random.Generator:
+def block_rng(key: NDArray[np.uint64], b: int, answer: int = 0) -> Generator:
     """The generator of block b in the sweep of this key, for its step or one of its answers."""
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, answer, b]))
 
@@ -439,9 +435,7 @@ class MovedRows(NamedTuple, Generic[State]):
     total: Total
 
 
-def started(
-    model: object, rng: np.random.Generator, state: State, found: object, data: object
-) -> State:
+def started(model: object, rng: Generator, state: State, found: object, data: object) -> State:
     """The state with rows where `local_start` has them, all in this process."""
     return replace(state, **local_starts(model, new_key(rng), found, data))
 
@@ -493,7 +487,7 @@ def local_steps(
     """
     tables = _Tables(model, state, data)
 
-    def move(rng: np.random.Generator, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
+    def move(rng: Generator, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
         return _local_step(model, rng, here, of, *tables.mine())
 
     moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
@@ -508,7 +502,7 @@ def _sampler(model: Any, data: Data) -> Any:
 
 
 def _local_step(
-    model: SweepsInBlocks[Data, State], rng: np.random.Generator, state: State, data: Data,
+    model: SweepsInBlocks[Data, State], rng: Generator, state: State, data: Data,
     *tables: object,
 ) -> tuple[State, object, Sums]:  # fmt: skip
     """The local step of one block, by the model's sampler if it has one."""
@@ -519,7 +513,7 @@ def _local_step(
 
 
 def shared_step(
-    model: SweepsInBlocks[Data, State], rng: np.random.Generator, state: State, sums: Sums,
+    model: SweepsInBlocks[Data, State], rng: Generator, state: State, sums: Sums,
     data: Data, ask: Asks,
 ) -> State:  # fmt: skip
     """The shared step, by the model's sampler if it has one."""
@@ -530,7 +524,7 @@ def shared_step(
 
 
 def answer(
-    model: SweepsInBlocks[Data, State], ask: Ask, rng: np.random.Generator | None, state: State,
+    model: SweepsInBlocks[Data, State], ask: Ask, rng: Generator | None, state: State,
     held: object, data: Data,
 ) -> tuple[State, object, Sums]:  # fmt: skip
     """The answer of one block."""
@@ -583,7 +577,7 @@ def local_answers(
     """
 
     def of_block(
-        rng: np.random.Generator | None, here: State, of: Data, i: int
+        rng: Generator | None, here: State, of: Data, i: int
     ) -> tuple[State, object, Sums]:
         return answer(model, ask, rng, here, moved.held[i], of)
 
@@ -660,7 +654,7 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
 
 def step(
     model: SweepsInBlocks[Data, State],
-    rng: np.random.Generator,
+    rng: Generator,
     state: State,
     data: Data,
     other_step: Callable[..., State] | None = None,
@@ -690,7 +684,7 @@ def step(
 
 def _step_of_one(
     model: SweepsInBlocks[Data, State],
-    rng: np.random.Generator,
+    rng: Generator,
     key: NDArray[np.uint64],
     state: State,
     data: Data,

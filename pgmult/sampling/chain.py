@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.sweeps import Sampler, sampler_of
-from pgmult.core.typing import Array, Model, traits_of, variable
+from pgmult.core.typing import Array, Generator, Model, traits_of, variable
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.files import ChainFiles, RowRange
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
@@ -178,7 +178,7 @@ class RowsHere:
     def _sampler(self) -> Sampler[Any]:
         return sampler_of(self._model, self._data)
 
-    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[RowRange, ...]]:
+    def start(self, rng: Generator) -> tuple[Any, tuple[RowRange, ...]]:
         """Return the state where the chain starts, all of it."""
         return self._sampler.init(rng), ()
 
@@ -191,7 +191,7 @@ class RowsHere:
         self._state = state
         return state
 
-    def step(self, rng: np.random.Generator) -> Any:
+    def step(self, rng: Generator) -> Any:
         """One sweep: the state after it."""
         with row_threads(self._threads()):
             self._state = contiguous(self._sampler.step(rng, self._state))

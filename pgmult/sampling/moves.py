@@ -36,11 +36,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 
 
 def slice_sample(
-    rng: np.random.Generator,
+    rng: Generator,
     log_density: Callable[[FloatArray, BoolArray], FloatArray],
     x: FloatArray,
     width: float = 1.0,
@@ -87,7 +87,7 @@ def slice_sample(
 
 
 def elliptical_slice(
-    rng: np.random.Generator,
+    rng: Generator,
     log_likelihood: Callable[[FloatArray, BoolArray], FloatArray],
     x: FloatArray,
     prior_draw: FloatArray,

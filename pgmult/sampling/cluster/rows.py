@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmult.core.typing import Array
+from pgmult.core.typing import Array, Generator
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import (
     Ask,
@@ -116,7 +116,7 @@ class RowsElsewhere:
         self._sweep = self._cut = 0
         self.parts: tuple[RowRange, ...] = ()
 
-    def start(self, rng: np.random.Generator) -> tuple[Any, tuple[RowRange, ...]] | None:
+    def start(self, rng: Generator) -> tuple[Any, tuple[RowRange, ...]] | None:
         """Have workers find where rows start: what they share, and files of rows.
 
         None where rows start together. The draws are those of the model's ``init``.
@@ -169,7 +169,7 @@ class RowsElsewhere:
         self._files.write_shared(sweep, SharedArrays(self._state, np.zeros(2, np.uint64)))
         return self._state
 
-    def step(self, rng: np.random.Generator) -> object:
+    def step(self, rng: Generator) -> object:
         """One sweep: the shared fields after it."""
         key = new_key(rng)
         words = tuple(int(word) for word in key)
