@@ -24,6 +24,10 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Array = NDArray[np.generic]
 """An array of any type."""
+Draw = Mapping[str, FloatArray]
+"""Variables of a kept draw, or of several, by their names."""
+Coords = Mapping[str, Sequence[object] | Array]
+"""Labels of axes, by their names."""
 
 Potential = DiagonalPotential | DensePotential
 

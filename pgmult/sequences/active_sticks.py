@@ -283,7 +283,7 @@ def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArr
     """A guess at each step's sticks, ``(num_steps, num_sticks)``, from the steps around it."""
     taken_of_all = data.whole.taken
     usual = (taken_of_all[:-1] + 0.5) / (np.cumsum(taken_of_all[::-1])[::-1][:-1] + 1.0)
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+    sequence = data.sequence_of_step
     around = np.zeros((2, *taken.shape))
     for lag in range(1, _LAGS + 1):
         together = (sequence[lag:] == sequence[:-lag])[:, None] * 0.5**lag

@@ -65,7 +65,7 @@ class Probabilities(Answer):
         """
         data = self.sequences
         sequence, step = (np.repeat(place, data.num_symbols) for place in self._places())
-        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        symbols = data.labels
         columns = [
             *place_columns(data, sequence, step),
             Column("symbol", np.tile(symbols, len(step) // len(symbols)), "symbol"),

@@ -89,7 +89,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     data = sequences_of(run)
     rng = np.random.default_rng(as_seed(random_seed))
     observed = np.flatnonzero(data.totals > 0)
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)[observed]
+    sequence = data.sequence_of_step[observed]
     follows = (
         np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1
     )  # an observed step

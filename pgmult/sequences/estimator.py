@@ -132,9 +132,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
         if problems := monitored.convergence_problems():
             warnings.warn(problems, ConvergenceWarning, stacklevel=2)
         self.sequences_ = data
-        self.symbols_: Array = (
-            np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
-        )
+        self.symbols_: Array = data.labels
         return self
 
     def score(self, X: object, y: object = None) -> float:

@@ -33,7 +33,7 @@ def name_of(data: Sequences, sequence: int) -> str:
 
 def is_after_last(data: Sequences) -> NDArray[np.bool_]:
     """Whether each step comes after the last observation of its sequence, ``(num_steps,)``."""
-    observed = np.where(np.diff(data.indptr) > 0, np.arange(data.num_steps), -1)
+    observed = np.where(data.observed, np.arange(data.num_steps), -1)
     last = np.maximum.reduceat(observed, data.offsets[:-1])
     return np.asarray(np.arange(data.num_steps) > np.repeat(last, data.lengths))
 
@@ -103,7 +103,7 @@ def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
     """
     places = np.full(data.num_symbols, OTHER)
     places[main] = np.arange(len(main))
-    step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    step = data.step_of_entry
     order = np.lexsort((-data.symbols, data.counts, step))
     symbols = np.full(data.num_steps, MISSING)
     symbols[step[order]] = places[data.symbols[order]]

@@ -110,7 +110,7 @@ def effects(
     rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
-    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    symbols = data.labels
     labels = {"symbol": symbols}
     steps = Rows(rows, lambda _: _each(run, data, max_draws), labels, data.step_weights)
     groups = crossed(rows, column, values, by)
@@ -160,7 +160,7 @@ def _input_effects(
         assert data.design is not None
         return of_rows(run, data, data.design.like(changed, num_rows=data.num_steps), most)
 
-    symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+    symbols = data.labels
     labels, order = {"symbol": symbols}, data.design.levels_of
     rows = Rows(table, probabilities, labels, data.step_weights, order)
     what = "Long-run shares" if is_mixed else "Mean probabilities"

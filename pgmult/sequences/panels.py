@@ -63,7 +63,7 @@ def pairs_in_data(data: Sequences) -> Section:
 def shares_by_step(data: Sequences) -> Section:
     """Shares of the symbols at steps of the sequences."""
     main, symbols = _symbols_of_steps(data)
-    step = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    step = data.place_of_step
     weights = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
     last, rows = int(data.lengths.max()), []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
@@ -105,7 +105,7 @@ class StandingOut(NamedTuple):
     def of(cls, past: StepProbs, change: NextChange) -> "StandingOut":
         """What a run says of the steps and of those ahead."""
         data, size = past.sequences, past.sequences.num_sequences
-        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        step = data.step_of_entry
         sequence = np.searchsorted(data.offsets, step, side="right") - 1
         logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
         sums = np.bincount(sequence, data.counts * logs, size)
@@ -166,7 +166,7 @@ def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]
         shares = np.bincount(data.symbols, data.counts, data.num_symbols)
         main = np.argsort(-shares, kind="stable")
         path, names = seen_symbols(data, main), [labels_of(data)[k] for k in main]
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
+    sequence = data.sequence_of_step
     counts = np.zeros((data.num_sequences, len(names)))
     np.add.at(counts, (sequence[path >= 0], path[path >= 0]), 1.0)
     group = counts.argmax(axis=1)

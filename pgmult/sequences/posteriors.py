@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import under_name
@@ -110,7 +109,7 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
             "data must be the sequences that the run is of, for MultinomialTrend goes on from their"
             " ends alone, got others (sample a run of them)"
         )
-    symbols = np.arange(sequences.num_symbols) if sequences.alphabet is None else sequences.alphabet
+    symbols = sequences.labels
     labels = run.coords.get("symbol")
     if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(

@@ -516,7 +516,7 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
             f"held_out must continue the {data.num_sequences} sequences of {data.num_symbols}"
             f" symbols, got {held_out!r}"
         )
-    step = np.repeat(np.arange(held_out.num_steps), np.diff(held_out.indptr))
+    step = held_out.step_of_entry
     sequence = np.searchsorted(held_out.offsets, step, side="right") - 1
     probs = ahead.mean[sequence, step - held_out.offsets[sequence], held_out.symbols]
     shares = np.bincount(data.symbols, data.counts, data.num_symbols) + 1.0

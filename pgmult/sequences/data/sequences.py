@@ -119,6 +119,31 @@ class Sequences:
     state_names: NDArray[np.str_] | None = None
 
     @property
+    def labels(self) -> Array:
+        """What the symbols are called, or their numbers, ``(num_symbols,)``."""
+        return np.arange(self.num_symbols) if self.alphabet is None else self.alphabet
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Whether each step has observations, ``(num_steps,)``."""
+        return np.diff(self.indptr) > 0
+
+    @property
+    def step_of_entry(self) -> NDArray[np.int64]:
+        """The step of each of `symbols`, ``(num_entries,)``."""
+        return np.repeat(np.arange(self.num_steps), np.diff(self.indptr))
+
+    @property
+    def sequence_of_step(self) -> NDArray[np.int64]:
+        """The sequence of each step, ``(num_steps,)``."""
+        return np.repeat(np.arange(self.num_sequences), self.lengths)
+
+    @property
+    def place_of_step(self) -> NDArray[np.int64]:
+        """How many steps of its sequence come before each step, ``(num_steps,)``."""
+        return np.arange(self.num_steps) - np.repeat(self.offsets[:-1], self.lengths)
+
+    @property
     def follows(self) -> NDArray[np.bool_]:
         """Whether each step has one before it in its sequence, ``(num_steps,)``."""
         follows = np.ones(self.num_steps, dtype=np.bool_)
@@ -877,30 +902,27 @@ def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     return array
 
 
-def without_known_states(data: Sequences, model: str) -> Sequences:
-    """The sequences, refused if they have known states."""
-    if data.known.size:
+def sequences_for(model: str, data: object, *takes: str) -> Sequences:
+    """`as_sequences` of data, refused where they have inputs, channels or known states.
+
+    `takes` names what the model takes of these: "inputs", "channels", "known states".
+    """
+    sequences = as_sequences(data)
+    if sequences.channels and "channels" not in takes:
+        raise ValueError(
+            f"{model} takes one channel, the sequences have {len(sequences.channels)}"
+            " (MultinomialHMM takes several)"
+        )
+    if sequences.known.size and "known states" not in takes:
         raise ValueError(
             f"{model} has no hidden states to be known (MultinomialHMM and MixedHMM have)"
         )
-    return data
-
-
-def without_channels(data: Sequences, model: str) -> Sequences:
-    """The sequences, refused if they have several channels."""
-    if data.channels:
+    if (sequences.inputs is not None or sequences.design is not None) and "inputs" not in takes:
         raise ValueError(
-            f"{model} takes one channel, the sequences have {len(data.channels)} (MultinomialHMM"
-            " takes several)"
+            f"{model} takes no inputs, the sequences have some (MixedHMM and MixedMarkovChain take"
+            " them)"
         )
-    return data
-
-
-def without_inputs(data: Sequences, model: str, hint: str = "") -> Sequences:
-    """The sequences, refused if they have inputs."""
-    if data.inputs is not None or data.design is not None:
-        raise ValueError(f"{model} takes no inputs, the sequences have some{hint}")
-    return data
+    return sequences
 
 
 def step_rows(data: Sequences) -> ObservedRows:

@@ -47,13 +47,12 @@ search algorithm for the clustering problem").
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logsumexp, xlogy
 
@@ -62,17 +61,16 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import (
     Sequences,
-    as_sequences,
     one_of,
+    sequences_for,
     simulate_symbols,
     step_rows,
-    without_inputs,
 )
 from pgmult.sequences.family import SEQUENCES
 
@@ -110,7 +108,7 @@ class MultinomialHMMState:
     emission_concentration: float
 
 
-def as_allowed(value: object, name: str) -> NDArray[np.bool_]:
+def as_allowed(value: object, name: str) -> BoolArray:
     """Return which transitions are possible: in a square array, one or more in each row."""
     try:
         array = np.asarray(value)
@@ -172,7 +170,7 @@ class MultinomialHMM(Checked):
     stickiness_rate: Positive = 0.1
     start_tries: Annotated[int, as_repeats] = 12
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
-    allowed: Annotated[NDArray[np.bool_], as_allowed] | None = None
+    allowed: Annotated[BoolArray, as_allowed] | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
         "state_probs": ("step", "hidden_state"),
@@ -196,18 +194,17 @@ class MultinomialHMM(Checked):
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
-        hint = " (MixedHMM takes them)"
-        sequences = without_inputs(as_sequences(data), "a hidden Markov model", hint)
+        sequences = sequences_for("a hidden Markov model", data, "channels", "known states")
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
+    def coords(self, data: Sequences) -> Coords:
         """Symbols and sequences by their names, where they have any."""
         named = {"symbol": data.alphabet, "sequence": data.names}
         return {axis: labels for axis, labels in named.items() if labels is not None}
 
     # ------------------------------------------------------------------ the model
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
+    def prior(self, rng: Generator, data: Sequences) -> MultinomialHMMState:
         """A state from the prior."""
         gammas = {
             "transition_concentration": (self.concentration_shape, self.concentration_rate),
@@ -220,9 +217,7 @@ class MultinomialHMM(Checked):
         )
         return self._draw_rows(rng, _no_counts(self, data), float(alpha), float(kappa), float(eta))
 
-    def simulate(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
-    ) -> Sequences:
+    def simulate(self, rng: Generator, state: MultinomialHMMState, data: Sequences) -> Sequences:
         """New states and, given them, new observations; known are the states of the same steps."""
         transition, emission, which = self.probs_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
@@ -241,7 +236,7 @@ class MultinomialHMM(Checked):
 
     # ------------------------------------------------------------------ the sampler
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> MultinomialHMMState:
+    def init(self, rng: Generator, data: Sequences) -> MultinomialHMMState:
         """The best of many short chains: see the module.
 
         Where stickiness is learned, every other one begins with states that last: chains that begin
@@ -287,7 +282,7 @@ class MultinomialHMM(Checked):
                 return fits[0][1]
 
     def _with_another(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+        self, rng: Generator, state: MultinomialHMMState, data: Sequences
     ) -> MultinomialHMMState:
         """The state of a chain after one hidden state is replaced by another: see the module."""
         M, around = self.num_states, _Around.draw(rng, data, self.num_states)
@@ -310,7 +305,7 @@ class MultinomialHMM(Checked):
         )
 
     def step(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+        self, rng: Generator, state: MultinomialHMMState, data: Sequences
     ) -> MultinomialHMMState:
         """One sweep over all blocks."""
         counts = self._count(self.sample_states(rng, state, data), data)
@@ -318,7 +313,7 @@ class MultinomialHMM(Checked):
         return self._draw_rows(rng, counts, alpha, kappa, eta)
 
     def sample_states(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
+        self, rng: Generator, state: MultinomialHMMState, data: Sequences
     ) -> IntArray:
         """The hidden states of all steps, ``(num_steps,)``, drawn given the parameters.
 
@@ -344,7 +339,7 @@ class MultinomialHMM(Checked):
         )
 
     def _draw_rows(
-        self, rng: np.random.Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
+        self, rng: Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
     ) -> MultinomialHMMState:
         """The probabilities given counts and concentrations."""
         M = self.num_states
@@ -361,7 +356,7 @@ class MultinomialHMM(Checked):
 
     # ------------------------------------------------------------------ what a state says
 
-    def state_of(self, draw: Mapping[str, FloatArray]) -> MultinomialHMMState:
+    def state_of(self, draw: Draw) -> MultinomialHMMState:
         """The state of a kept draw; its concentrations, which may not be kept, are nan."""
         return MultinomialHMMState(
             draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
@@ -397,9 +392,7 @@ class MultinomialHMM(Checked):
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
 
-    def transition_probs(
-        self, draws: Mapping[str, FloatArray], inputs: Design | None = None
-    ) -> FloatArray:
+    def transition_probs(self, draws: Draw, inputs: Design | None = None) -> FloatArray:
         """Transition probabilities of many draws, at rows of inputs where the model takes them.
 
         Parameters
@@ -424,7 +417,7 @@ class MultinomialHMM(Checked):
         shares = self.state_probs(state, data).mean(axis=0)
         return float(np.exp(-xlogy(shares, shares).sum()))
 
-    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+    def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t of the same sequence, parameters), ``(num_steps,)``; exact.
 
         Parameters
@@ -457,9 +450,7 @@ class MultinomialHMM(Checked):
             np.where(data.totals > 0, logsumexp(log_probs + rows @ chains.log_emission, axis=1), 0),
         )  # fmt: skip
 
-    def step_probs(
-        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
-    ) -> FloatArray:
+    def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step given all observations, ``(num_steps, num_symbols)``.
 
         If `filtered`, they are given the observations before the step alone.
@@ -471,7 +462,7 @@ class MultinomialHMM(Checked):
         return mixed(emission, which, self.state_probs(state, data))
 
     def ahead(
-        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
@@ -505,9 +496,7 @@ class MultinomialHMM(Checked):
 
     observed_rows = staticmethod(step_rows)
 
-    def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
-    ) -> IntArray:
+    def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
 
@@ -568,7 +557,7 @@ class _Around(NamedTuple):
     best: FloatArray
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, data: Sequences, num_states: int) -> "_Around":
+    def draw(cls, rng: Generator, data: Sequences, num_states: int) -> "_Around":
         """Observations around steps chosen at random."""
         share = _share_of(data)
         share /= share.sum()
@@ -589,7 +578,7 @@ class _Around(NamedTuple):
         logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
         return np.asarray((self.counts @ logs.T).max(axis=1, initial=-np.inf))
 
-    def far_from(self, rng: np.random.Generator, fits: FloatArray) -> FloatArray:
+    def far_from(self, rng: Generator, fits: FloatArray) -> FloatArray:
         """Shares of symbols around a step, chosen with a chance in proportion to how much worse
         those that fit so well explain the observations around it than their own do.
         """
@@ -599,7 +588,7 @@ class _Around(NamedTuple):
         return np.asarray(row / row.sum())
 
 
-def _local_shares(rng: np.random.Generator, data: Sequences, num_states: int) -> FloatArray:
+def _local_shares(rng: Generator, data: Sequences, num_states: int) -> FloatArray:
     """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``."""
     around, chosen = _Around.draw(rng, data, num_states), np.empty((0, data.num_symbols))
     for _ in range(num_states):
@@ -660,7 +649,7 @@ def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArra
     return np.asarray(sum(weighted))
 
 
-def sample_paths(rng: np.random.Generator, chains: compiled.HiddenChains) -> IntArray:
+def sample_paths(rng: Generator, chains: compiled.HiddenChains) -> IntArray:
     """Hidden states of all steps given the parameters: see `MultinomialHMM.sample_states`."""
     num_steps = len(chains.indptr) - 1
     states, log_predictive = np.empty(num_steps, dtype=np.int64), np.empty(num_steps)
@@ -696,7 +685,7 @@ def leading(transition: FloatArray, which: IntArray) -> IntArray:
     return which if len(transition) > 1 else np.zeros_like(which)
 
 
-def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
+def _dirichlet(rng: Generator, concentration: FloatArray) -> FloatArray:
     """Dirichlet rows of concentrations that a sweep has made, which are not checked."""
     out = np.empty_like(concentration)
     over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=1)
@@ -704,7 +693,7 @@ def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArra
 
 
 def _transition_terms(
-    counts: FloatArray, alpha: float | None, kappa: float | None, allowed: NDArray[np.bool_]
+    counts: FloatArray, alpha: float | None, kappa: float | None, allowed: BoolArray
 ) -> _Terms:
     """Log p(transitions | alpha, kappa), rows integrated out, of the one that is None."""
     entry, stays = allowed.astype(np.float64), np.diag(np.diag(allowed)).astype(np.float64)
@@ -734,7 +723,7 @@ def _emission_terms(channels: list[FloatArray]) -> _Terms:
 
 
 def sample_concentrations(
-    rng: np.random.Generator, model: MultinomialHMM, state: MultinomialHMMState, counts: _Counts
+    rng: Generator, model: MultinomialHMM, state: MultinomialHMMState, counts: _Counts
 ) -> tuple[float, float, float]:
     """alpha, kappa and eta given the states, where they are learned."""
     alpha, kappa = state.transition_concentration, state.stickiness
@@ -753,9 +742,7 @@ def sample_concentrations(
     return alpha, kappa, eta
 
 
-def slice_log(
-    rng: np.random.Generator, terms: _Terms, value: float, shape: float, rate: float
-) -> float:
+def slice_log(rng: Generator, terms: _Terms, value: float, shape: float, rate: float) -> float:
     """One slice update, on its logarithm, of a positive number with a gamma prior."""
     drop = rng.standard_exponential()
     x = compiled.slice_log(new_key(rng), math.log(value), drop, 1.0, shape, rate, *terms)

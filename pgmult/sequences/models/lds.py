@@ -45,7 +45,7 @@ A Q C').
 (1, 10, 2, 2)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
@@ -58,7 +58,7 @@ from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Coords, FloatArray, Generator, IntArray
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
@@ -66,14 +66,7 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Sums, SweepsInBlocks, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
-from pgmult.sequences.data.sequences import (
-    Sequences,
-    as_sequences,
-    simulate_symbols,
-    step_rows,
-    without_channels,
-    without_known_states,
-)
+from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols, step_rows
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
@@ -196,9 +189,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     def as_data(self, data: object) -> Sequences:
         """`Sequences`, from what `as_sequences` takes."""
-        sequences = without_known_states(
-            without_channels(as_sequences(data), "MultinomialLDS"), "MultinomialLDS"
-        )
+        sequences = sequences_for("MultinomialLDS", data, "inputs")
         design = sequences.design
         if design is not None and design.terms:
             refuse_other_priors(design, self.priors)
@@ -213,12 +204,12 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             )
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
+    def coords(self, data: Sequences) -> Coords:
         """Labels of symbols, or their numbers; of sequences where they have any, and of inputs.
 
         A stick has its symbol's label.
         """
-        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        symbols = data.labels
         sticks, pooled = np.asarray(symbols)[data.order[:-1]], self.pooled(data)
         noisy = sticks if self.is_noisy(data) else sticks[:0]
         labels = {"symbol": symbols, "stick": sticks, "noisy_stick": noisy}
@@ -287,7 +278,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     # ------------------------------------------------------------------ priors
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> LDSState:
+    def prior(self, rng: Generator, data: Sequences) -> LDSState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
         x, pooled = np.empty((0, 0)), self.pooled(data)
@@ -389,7 +380,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     # ------------------------------------------------------------------ what a state says
 
-    def simulate(self, rng: np.random.Generator, state: LDSState, data: Sequences) -> Sequences:
+    def simulate(self, rng: Generator, state: LDSState, data: Sequences) -> Sequences:
         """Sequences of the same lengths, totals and inputs."""
         return simulate_symbols(rng, self.probs(state, data), data)
 

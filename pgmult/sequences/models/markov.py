@@ -43,7 +43,6 @@ from itertools import product
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from pgmult.compiled.dirichlet import sample_rows
@@ -52,19 +51,10 @@ from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
-from pgmult.sequences.data.sequences import (
-    Sequences,
-    as_sequences,
-    one_of,
-    step_rows,
-    with_rows,
-    without_channels,
-    without_inputs,
-    without_known_states,
-)
+from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, step_rows, with_rows
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.hmm import as_allowed, slice_log
 
@@ -119,7 +109,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     concentration: Positive = 1.0
     strength_shape: Positive = 1.0
     strength_rate: Positive = 0.1
-    allowed: Annotated[NDArray[np.bool_], as_allowed] | None = None
+    allowed: Annotated[BoolArray, as_allowed] | None = None
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MarkovChainState)
     default_keep: ClassVar[tuple[str, ...]] = ("rows", "strengths")
@@ -135,12 +125,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             If there are too many symbols for the order, or inputs, or transitions that are not
             allowed.
         """
-        sequences = without_inputs(
-            without_known_states(
-                without_channels(as_sequences(data), "a Markov chain"), "a Markov chain"
-            ),
-            "a Markov chain",
-        )
+        sequences = sequences_for("a Markov chain", data)
         size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
         if size > _MOST_ROWS:
             raise ValueError(
@@ -160,21 +145,19 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             refuse_not_allowed(sequences, self.allowed)
         return sequences
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
+    def coords(self, data: Sequences) -> Coords:
         """Symbols by their names, where they have any."""
         return {} if data.alphabet is None else {"symbol": data.alphabet}
 
     # ------------------------------------------------------------------ the model
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> MarkovChainState:
+    def prior(self, rng: Generator, data: Sequences) -> MarkovChainState:
         """A state from the prior."""
         strengths = rng.gamma(self.strength_shape, 1.0 / self.strength_rate, self.order)
         nothing = [np.zeros((size, data.num_symbols)) for size in self.sizes(data)]
         return self.draw_rows(rng, nothing, strengths)
 
-    def simulate(
-        self, rng: np.random.Generator, state: MarkovChainState, data: Sequences
-    ) -> Sequences:
+    def simulate(self, rng: Generator, state: MarkovChainState, data: Sequences) -> Sequences:
         """New observations, one step of all sequences after the other."""
         number, rows = data.num_symbols, self.longest(state.rows, data)
         totals, context = data.totals, np.full(data.num_sequences, len(rows) - 1)  # nothing yet
@@ -199,7 +182,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         return ChainSampler(self, data)
 
     def draw_rows(
-        self, rng: np.random.Generator, counts: list[FloatArray], strengths: FloatArray
+        self, rng: Generator, counts: list[FloatArray], strengths: FloatArray
     ) -> MarkovChainState:
         """The rows of all levels given their counts, from no context to the longest."""
         rows = [_dirichlet(rng, self.concentration + counts[0])]
@@ -245,7 +228,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     def contexts_without_data(self, data: Sequences, names: Sequence[str]) -> list[str]:
         """Names of `contexts_of_symbols` after which no step was observed, of several allowed."""
         steps, number = steps_of(data, self.order), data.num_symbols
-        used = set(steps.contexts[np.diff(data.indptr) > 0].tolist())
+        used = set(steps.contexts[data.observed].tolist())
         pairs = zip(self.contexts_of_symbols(data), names, strict=True)
         powers = (number + 1) ** np.arange(self.order)[::-1]
         is_open = np.ones(number) if self.allowed is None else self.allowed.sum(axis=1) > 1
@@ -254,7 +237,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             if int(np.dot(context, powers)) not in used and is_open[context[-1]]
         ]  # fmt: skip
 
-    def transition_probs(self, draws: Mapping[str, FloatArray]) -> FloatArray:
+    def transition_probs(self, draws: Draw) -> FloatArray:
         """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.
 
         Parameters
@@ -273,12 +256,12 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             symbols = symbols * self.allowed
         return np.ascontiguousarray(symbols).reshape(len(rows), -1, number)
 
-    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+    def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t, rows), ``(num_steps,)``, missing steps summed out; 0 at these."""
         rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
         context = np.repeat(steps.contexts, np.diff(data.indptr))
         terms = data.counts * np.log(rows[context, data.symbols])
-        step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+        step = data.step_of_entry
         log_p = np.bincount(step, terms, data.num_steps).astype(np.float64)
         if steps.unsure.any():
             over_rows(
@@ -287,9 +270,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             )  # fmt: skip
         return log_p
 
-    def step_probs(
-        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
-    ) -> FloatArray:
+    def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``.
 
         They are those of the symbol given all others where it is missing, and those of the row
@@ -310,7 +291,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         return probs
 
     def ahead(
-        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
@@ -352,9 +333,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
 
     observed_rows = staticmethod(step_rows)
 
-    def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
-    ) -> IntArray:
+    def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         state = MarkovChainState(draw["rows"], np.full(self.order, np.nan))
         return np.asarray(self.simulate(rng, state, data).to_csr().toarray())
@@ -373,7 +352,7 @@ class ChainSampler:
     model: MarkovChain
     data: Sequences
 
-    def init(self, rng: np.random.Generator) -> MarkovChainState:
+    def init(self, rng: Generator) -> MarkovChainState:
         """Draw rows given counts, with strengths equal to the number of symbols; then sweep.
 
         Missing symbols are at first those before them, in gaps that are not long: a start with
@@ -391,7 +370,7 @@ class ChainSampler:
         strengths = np.full(model.order, float(data.num_symbols))
         return self.step(rng, model.draw_rows(rng, counts, strengths))
 
-    def step(self, rng: np.random.Generator, state: MarkovChainState) -> MarkovChainState:
+    def step(self, rng: Generator, state: MarkovChainState) -> MarkovChainState:
         """Return the state after a sweep over missing symbols, strengths, tables and rows."""
         model, number = self.model, self.data.num_symbols
         starts = np.cumsum([0, *model.sizes(self.data)])
@@ -414,11 +393,11 @@ class ChainSampler:
             counts.insert(0, shorter.reshape(-1, number))
         return model.draw_rows(rng, counts, strengths)
 
-    def is_restricted(self, context: IntArray, level: int) -> NDArray[np.bool_]:
+    def is_restricted(self, context: IntArray, level: int) -> BoolArray:
         """Whether the rows of contexts say nothing of those of shorter ones."""
         return np.isin(context, self.model.restricted(level - 1))
 
-    def filled(self, rng: np.random.Generator, state: MarkovChainState) -> IntArray:
+    def filled(self, rng: Generator, state: MarkovChainState) -> IntArray:
         """The symbol of each step, missing ones drawn given the observations of their sequence.
 
         Steps after the last observation keep the number of symbols: they say nothing of rows.
@@ -438,19 +417,14 @@ class ChainSampler:
         data, order, number = self.data, self.model.order, self.data.num_symbols
         contexts = contexts_of(symbols, data, order)
         size = (number + 1) ** order * number
-        drawn = np.flatnonzero((symbols < number) & (np.diff(data.indptr) == 0))
+        drawn = np.flatnonzero((symbols < number) & (~data.observed))
         context = np.repeat(contexts, np.diff(data.indptr))
         counted = np.bincount(context * number + data.symbols, data.counts, size)
         counted += np.bincount(contexts[drawn] * number + symbols[drawn], minlength=size)
         return np.asarray(counted, np.float64).reshape(-1, number)
 
     def _strength(
-        self,
-        rng: np.random.Generator,
-        value: float,
-        taken: FloatArray,
-        share: FloatArray,
-        totals: FloatArray,
+        self, rng: Generator, value: float, taken: FloatArray, share: FloatArray, totals: FloatArray
     ) -> float:
         """A strength given the counts of its level, its rows integrated out."""
         sizes, times = np.unique(totals[totals > 0.0], return_counts=True)
@@ -465,7 +439,7 @@ class ChainSampler:
         )
 
 
-def refuse_not_allowed(data: Sequences, allowed: NDArray[np.bool_]) -> None:
+def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
     """Refuse symbols that cannot follow those before them, also across missing steps.
 
     Raises
@@ -505,11 +479,11 @@ def refuse_not_allowed(data: Sequences, allowed: NDArray[np.bool_]) -> None:
 @once_a_data_set
 def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
     """The steps with their contexts, and which of these are unsure."""
-    number, step = data.num_symbols, np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    number, step = data.num_symbols, data.step_of_entry
     by_count = np.lexsort((-data.symbols, data.counts, step))  # the first most frequent is last
     main = np.full(data.num_steps, number)
     main[step[by_count]] = data.symbols[by_count]
-    place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    place = data.place_of_step
     unsure = np.zeros(data.num_steps, dtype=np.bool_)
     for back in range(1, order + 1):
         unsure[back:] |= (main[: data.num_steps - back] == number) & (place[back:] >= back)
@@ -522,7 +496,7 @@ def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
 def contexts_of(symbols: IntArray, data: Sequences, order: int) -> IntArray:
     """The context of every step given the symbol of each, by its number, ``(num_steps,)``."""
     number = data.num_symbols
-    place = np.arange(data.num_steps) - np.repeat(data.offsets[:-1], data.lengths)
+    place = data.place_of_step
     contexts = np.zeros(data.num_steps, dtype=np.int64)
     for back in range(order, 0, -1):
         before = np.full(data.num_steps, number)
@@ -536,7 +510,7 @@ def _num_unsure(data: Sequences, order: int) -> int:
     return int(np.add.reduceat(steps_of(data, order).unsure, data.offsets[:-1]).max(initial=0))
 
 
-def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:
+def _tables(rng: Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:
     """How many of `taken` customers opened a new table, ``(num_cells,)``."""
     number = taken.astype(np.int64)
     cell = np.repeat(np.arange(len(number)), number)
@@ -546,7 +520,7 @@ def _tables(rng: np.random.Generator, taken: FloatArray, weight: FloatArray) -> 
     return np.asarray(np.bincount(cell, opened, len(number)), np.float64)
 
 
-def _dirichlet(rng: np.random.Generator, concentration: FloatArray) -> FloatArray:
+def _dirichlet(rng: Generator, concentration: FloatArray) -> FloatArray:
     """Dirichlet rows, none of whose probabilities is so small that it is 0."""
     out = np.empty_like(concentration)
     over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=64)

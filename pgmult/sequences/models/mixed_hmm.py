@@ -47,13 +47,13 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.formulas.design import Design, distinct_rows, make_design
 from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
-from pgmult.sequences.data.sequences import Sequences, as_sequences, without_channels
+from pgmult.sequences.data.sequences import Sequences, sequences_for
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
@@ -203,7 +203,7 @@ class MixedHMM(MultinomialHMM):
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`, with inputs: those of a formula, or columns of numbers."""
-        sequences = without_channels(as_sequences(data), "MixedHMM")
+        sequences = sequences_for("MixedHMM", data, "inputs", "known states")
         if sequences.design is None:
             if sequences.inputs is None:
                 raise ValueError(
@@ -213,7 +213,7 @@ class MixedHMM(MultinomialHMM):
             sequences = sequences.with_design(make_design(sequences.inputs))
         return sequences.of_states(self.num_states)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[object] | Array]:
+    def coords(self, data: Sequences) -> Coords:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
         latent = self.seen(data.design).latent
         sticks = []
@@ -275,7 +275,7 @@ class MixedHMM(MultinomialHMM):
 
     # ------------------------------------------------------------------ the model
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
+    def prior(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
         rows, inputs = self._plain.prior(rng, data), self.seen(data.design)
         shifts = self.shifts(data.num_symbols)
@@ -319,9 +319,7 @@ class MixedHMM(MultinomialHMM):
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return self.probs(state, data.design, data.order)
 
-    def transition_probs(
-        self, draws: Mapping[str, FloatArray], inputs: Design | None = None
-    ) -> FloatArray:
+    def transition_probs(self, draws: Draw, inputs: Design | None = None) -> FloatArray:
         """Transition probabilities of many draws at rows of inputs: see `MultinomialHMM`."""
         if inputs is None:
             raise ValueError("transitions depend on inputs: rows of these are needed")
@@ -336,7 +334,7 @@ class MixedHMM(MultinomialHMM):
 
     # ------------------------------------------------------------------ the sampler
 
-    def init(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
+    def init(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A start of the model without inputs, and sweeps that find a metric."""
         rows = self._plain.init(rng, replace(data, inputs=None, design=None))
         inputs, shifts = self.seen(data.design), self.shifts(data.num_symbols)
@@ -357,9 +355,7 @@ class MixedHMM(MultinomialHMM):
             state = self.step(rng, state, data)
         return replace(state, information=information_at(self, state, data))
 
-    def step(
-        self, rng: np.random.Generator, state: MultinomialHMMState, data: Sequences
-    ) -> MixedHMMState:
+    def step(self, rng: Generator, state: MultinomialHMMState, data: Sequences) -> MixedHMMState:
         """One sweep over all blocks."""
         assert isinstance(state, MixedHMMState)
         with one_blas_thread():
@@ -394,7 +390,7 @@ class MixedHMM(MultinomialHMM):
 
     # ------------------------------------------------------------------ what a state says
 
-    def state_of(self, draw: Mapping[str, FloatArray]) -> MixedHMMState:
+    def state_of(self, draw: Draw) -> MixedHMMState:
         """The state of a kept draw; its concentrations are nan."""
         return MixedHMMState(
             draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan,
@@ -576,7 +572,7 @@ class SummedOut:
 
 
 def move_probabilities(
-    rng: np.random.Generator, model: MixedHMM, state: MixedHMMState, data: Sequences
+    rng: Generator, model: MixedHMM, state: MixedHMMState, data: Sequences
 ) -> tuple[MixedHMMState, compiled.HiddenChains]:
     """All probabilities after a path, states summed out, and hyperparameters given the weights.
 
@@ -606,7 +602,7 @@ def move_probabilities(
 
 
 def scattered(
-    rng: np.random.Generator, model: MixedHMM, state: MixedHMMState, data: Sequences
+    rng: Generator, model: MixedHMM, state: MixedHMMState, data: Sequences
 ) -> MixedHMMState:
     """The state with weights as far apart as the metric has them.
 

@@ -45,11 +45,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.sweeps import Sampled, Sampler
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.hyperparameters import Leaning
@@ -142,15 +141,15 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         """Mask of the sticks that are neither ruled out nor certain, ``(num_sticks,)``."""
         return np.abs(self.shifts(num_symbols)[0]) < _CERTAIN
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Coords:
         """Symbols, which are the states, and sticks by their names."""
-        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        symbols = data.labels
         rows = self.sticks(data.order)[1].order
         sticks = [f"{symbols[row[0]]} to {symbols[j]}" for row in rows for j in row[:-1]]
         states = {"hidden_state": symbols, "next_hidden_state": symbols, "stick": sticks}
         return {**MixedHMM.coords(self, data), **states}
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> MixedHMMState:
+    def prior(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
         state = MixedHMM.prior(self, rng, data)
         return self.state_at(state.initial, state.weights, state.hyperparameters, data)
@@ -163,16 +162,14 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         rows = MultinomialHMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
         return self.whole(rows, w, x, _NOTHING, data)
 
-    def step_probs(
-        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
-    ) -> FloatArray:
+    def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``.
 
         They are given all others where the symbol is missing, and those before it elsewhere;
         `filtered`, given those before it alone.
         """
         probs = MixedHMM.step_probs(self, draw, data, filtered=True)
-        missing = np.diff(data.indptr) == 0
+        missing = ~data.observed
         if not filtered and missing.any():
             probs[missing] = MixedHMM.step_probs(self, draw, data)[missing]
         return probs
@@ -205,13 +202,13 @@ class _Steps:
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self._model, self._data = model, data
         self.symbols = np.full(data.num_steps, -1)
-        self.symbols[np.diff(data.indptr) > 0] = data.symbols
+        self.symbols[data.observed] = data.symbols
         observed = np.append(0, np.cumsum(self.symbols >= 0))
         self.is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
         self.is_over &= self.symbols < 0
         self.is_drawn = (self.symbols < 0) & ~self.is_over
 
-    def draw(self, rng: np.random.Generator, state: MixedHMMState) -> IntArray:
+    def draw(self, rng: Generator, state: MixedHMMState) -> IntArray:
         """The symbols with missing ones drawn, -1 after the last observation."""
         if not self.is_drawn.any():
             return self.symbols
@@ -223,7 +220,7 @@ class _Steps:
         is_one = self._data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
         return np.flatnonzero(is_one)
 
-    def initial(self, rng: np.random.Generator, first: IntArray) -> FloatArray:
+    def initial(self, rng: Generator, first: IntArray) -> FloatArray:
         """Probabilities of first symbols given some, of which -1 says nothing."""
         counts = np.bincount(first[first >= 0], minlength=self._model.num_states)
         return rng.dirichlet(self._model.initial_concentration + counts)
@@ -235,13 +232,13 @@ class Approximated(NamedTuple):
     family: Additive
     base: Approximation
 
-    def start(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def start(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """A draw from the approximation."""
         x = hyperparameters_near(rng, self.family, self.base.guess)
         return x, self.family.at(x, self.base.absorbed).sample(rng)
 
     def step(
-        self, rng: np.random.Generator, x: FloatArray, w: FloatArray, rows: LogisticSite
+        self, rng: Generator, x: FloatArray, w: FloatArray, rows: LogisticSite
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights after a sweep."""
         target = Target(self.family, rows, self.base)
@@ -297,7 +294,7 @@ class TransitionSampler:
         taken, reached = self._sticks.tried(counts.reshape(size, M, M))
         return taken.reshape(size, -1), reached.reshape(size, -1)
 
-    def init(self, rng: np.random.Generator) -> MixedHMMState:
+    def init(self, rng: Generator) -> MixedHMMState:
         """A draw from the approximations, and a sweep."""
         terms, M = self._inputs.parts[0], self.model.num_states
         x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
@@ -306,7 +303,7 @@ class TransitionSampler:
                 x[s, terms.x], w[s, terms.w] = moves.start(rng)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
 
-    def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
+    def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
         terms, symbols = self._inputs.parts[0], self._steps.draw(rng, state)
         initial = self._steps.initial(rng, symbols[self.data.offsets[:-1]])
@@ -398,7 +395,7 @@ class InterceptSampler:
             return None
         return _Ways.of(self._steps, self.data, self.model.num_states)
 
-    def init(self, rng: np.random.Generator) -> MixedHMMState:
+    def init(self, rng: Generator) -> MixedHMMState:
         """A draw from the distributions near those of what is observed, and a sweep."""
         terms, M = self._inputs.parts[0], self.model.num_states
         x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
@@ -407,7 +404,7 @@ class InterceptSampler:
             x[s, terms.x], w[s, terms.w] = stick.at(near, noise)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
 
-    def step(self, rng: np.random.Generator, state: MixedHMMState) -> MixedHMMState:
+    def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
         terms = self._inputs.parts[0]
         x, w = state.hyperparameters[:, terms.x], state.weights[:, terms.w]
@@ -436,9 +433,7 @@ class InterceptSampler:
         every_x[:, terms.x], every_w[:, terms.w] = x, w
         return self.model.state_at(initial, every_w, every_x, self.data)
 
-    def _move(
-        self, rng: np.random.Generator, initial: FloatArray, x: FloatArray, w: FloatArray
-    ) -> IntArray:
+    def _move(self, rng: Generator, initial: FloatArray, x: FloatArray, w: FloatArray) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""
         integrals = self._integrals([*x], [*w])
         for s in np.flatnonzero(self._is_free).tolist():
@@ -520,7 +515,7 @@ class _Ways(NamedTuple):
         weights = np.exp(log_weights - np.repeat(top, np.diff(self.offsets)))
         return float((top + np.log(np.add.reduceat(weights, first))).sum())
 
-    def choose(self, rng: np.random.Generator, log_weights: FloatArray) -> IntArray:
+    def choose(self, rng: Generator, log_weights: FloatArray) -> IntArray:
         """A way of each sequence, by log weights of all, ``(num_sequences,)``."""
         first, count = self.offsets[:-1], np.diff(self.offsets)
         top = np.repeat(np.maximum.reduceat(log_weights, first), count)

@@ -44,20 +44,17 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.sweeps import Sampled, Scan
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_finite, new_key
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import Pairs
 from pgmult.sequences.compiled import trends as compiled
 from pgmult.sequences.data.sequences import (
     Sequences,
-    as_sequences,
     one_of,
+    sequences_for,
     simulate_symbols,
     step_rows,
-    without_channels,
-    without_inputs,
-    without_known_states,
 )
 from pgmult.sequences.family import SEQUENCES
 
@@ -159,13 +156,11 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     def as_data(self, data: Any) -> Sequences:
         """The last steps of `as_sequences`, without inputs, channels and known states."""
-        name = "MultinomialTrend"
-        sequences = without_known_states(without_channels(as_sequences(data), name), name)
-        return without_inputs(sequences, name).last(self.memory)
+        return sequences_for("MultinomialTrend", data).last(self.memory)
 
-    def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+    def coords(self, data: Sequences) -> Coords:
         """Labels of symbols, sticks and sequences, and names of coordinates."""
-        symbols = np.arange(data.num_symbols) if data.alphabet is None else data.alphabet
+        symbols = data.labels
         labels: dict[str, Sequence[Any] | NDArray[Any]] = {
             "symbol": symbols, "stick": np.asarray(symbols)[data.order[:-1]],
             "coordinate": ["damping", "slope noise", "noise", "volatility", "scale"],
@@ -179,7 +174,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         """The link from psi to probabilities, frequent symbols first."""
         return StickBreaking(order=data.order)
 
-    def prior(self, rng: np.random.Generator, data: Sequences) -> TrendState:
+    def prior(self, rng: Generator, data: Sequences) -> TrendState:
         """A state from the prior."""
         n, (mean, sd) = data.num_symbols - 1, self.parameters.T
         x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
@@ -204,7 +199,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         """Probabilities of every step, ``(num_steps, num_symbols)``."""
         return self.link(data).probs(state.psi)
 
-    def simulate(self, rng: np.random.Generator, state: TrendState, data: Sequences) -> Sequences:
+    def simulate(self, rng: Generator, state: TrendState, data: Sequences) -> Sequences:
         """Sequences of the same lengths and totals."""
         return simulate_symbols(rng, self.probs(state, data), data)
 
@@ -227,7 +222,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         series, (mean, sd) = self.series(data), self.parameters.T
         n = data.num_symbols - 1
 
-        def moved(rng: np.random.Generator, state: TrendState, fresh: bool) -> TrendState:
+        def moved(rng: Generator, state: TrendState, fresh: bool) -> TrendState:
             new = TrendState(state.coordinates.copy(), state.log_scales.copy(), state.paths.copy())
             over_rows(
                 compiled.sweep, data.num_sequences * n, new_key(rng), series,
@@ -235,7 +230,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
             )  # fmt: skip
             return new
 
-        def start(rng: np.random.Generator) -> TrendState:
+        def start(rng: Generator) -> TrendState:
             x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
             shape = data.num_steps, n
             return moved(rng, TrendState(x, np.zeros(shape), np.zeros((*shape, 3))), True)
@@ -260,9 +255,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     # ------------------------------------------------------------------ predictions
 
-    def step_probs(
-        self, draw: Mapping[str, FloatArray], data: Sequences, *, filtered: bool = False
-    ) -> FloatArray:
+    def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step; `filtered`, expected given the steps before it alone."""
         if not filtered:
             return self.link(data).probs(draw["psi"])
@@ -273,7 +266,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         out[:, data.order] = left * np.append(1.0 - stays, np.ones((len(psi), 1)), axis=1)
         return out
 
-    def log_predictive(self, draw: Mapping[str, FloatArray], data: Sequences) -> FloatArray:
+    def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(counts_t | counts_<t, draw), ``(num_steps,)``; 0 at missing steps."""
         psi, weights = self._nodes(draw, data)
         series = self.series(data)
@@ -281,9 +274,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         fit -= series.reaching[:, :, None] * np.logaddexp(0.0, psi)
         return np.asarray(logsumexp(fit, b=weights, axis=2).sum(axis=1))
 
-    def _nodes(
-        self, draw: Mapping[str, FloatArray], data: Sequences
-    ) -> tuple[FloatArray, FloatArray]:
+    def _nodes(self, draw: Draw, data: Sequences) -> tuple[FloatArray, FloatArray]:
         """Points of psi given the steps before, ``(num_steps, num_sticks, n)``, and weights."""
         x, scales = draw["coordinates"], draw["log_scales"]
         moments = np.empty((data.num_steps, data.num_symbols - 1, 2))
@@ -295,7 +286,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         return mean + sd * _NODES, _WEIGHTS
 
     def ahead(
-        self, chances: FloatArray, draw: Mapping[str, FloatArray], data: Sequences, steps: int
+        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
     ) -> tuple[FloatArray, IntArray]:
         """Probabilities along one path of each sequence, and symbols drawn of them.
 
@@ -316,9 +307,7 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         probs = self.link(data).probs(psi)
         return probs, one_of(chances[:, 1, :steps], probs)
 
-    def replicate(
-        self, rng: np.random.Generator, draw: Mapping[str, FloatArray], data: Sequences
-    ) -> IntArray:
+    def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """New observations given psi of one draw, as counts of steps."""
         made = simulate_symbols(rng, self.link(data).probs(draw["psi"]), data)
         return np.asarray(made.to_csr().toarray())

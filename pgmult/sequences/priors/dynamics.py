@@ -30,7 +30,7 @@ from scipy.linalg import solve_triangular
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
@@ -100,7 +100,7 @@ class LinearDynamics:
             return drive, self.potential
         return drive, DensePotential(np.zeros((steps, D, D)), np.zeros((steps, D)))
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """One draw of all states, ``(num_steps, D)``: filter forwards, sample backwards.
 
         By block elimination, and by a square-root filter where a nearly singular covariance would
@@ -115,7 +115,7 @@ class LinearDynamics:
         by_blocks = self._sample_by_blocks(key, 0)
         return self._sample_by_filter(key) if by_blocks is None else by_blocks[0]
 
-    def sample_around(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def sample_around(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """A draw of all states, and their mean."""
         key = new_key(rng)
         if (by_blocks := self._sample_by_blocks(key, self.shape[0])) is not None:

@@ -297,7 +297,7 @@ def _steps(data: Sequences, order: IntArray) -> ParticleSteps:
     place = np.empty(data.num_symbols, np.int64)
     place[order] = np.arange(data.num_symbols)
     positions = place[data.symbols]
-    step = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    step = data.step_of_entry
     increasing = np.lexsort((positions, step))
     inputs = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
     return ParticleSteps(

@@ -59,8 +59,8 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
         If there are not as many test sequences as training ones, or symbols or inputs differ.
     """
     check_continued(train, test)
-    s = np.repeat(np.arange(train.num_sequences), train.lengths)
-    r = np.repeat(np.arange(test.num_sequences), test.lengths)
+    s = train.sequence_of_step
+    r = test.sequence_of_step
     order = np.argsort(np.concatenate([s, r]), kind="stable")
     rows = csr_array(vstack([train.to_csr(), test.to_csr()], format="csr")[order])
     inputs = None
@@ -117,7 +117,7 @@ def by_draw(
 def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
     """The score of `by_draw`, by blocks of steps; each step without itself, or as it is."""
     observed = test.totals > 0
-    block = blocks_of(np.repeat(np.arange(test.num_sequences), test.lengths)[observed])
+    block = blocks_of(test.sequence_of_step[observed])
     return Score.of_draws(
         log_p[:, :, observed], test.totals[observed], unit=block, left_out=left_out
     )

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
@@ -63,7 +63,7 @@ class ParticleFilter:
     paths: FloatArray
 
 
-def own_keys(rng: np.random.Generator, data: Sequences) -> NDArray[np.uint64]:
+def own_keys(rng: Generator, data: Sequences) -> NDArray[np.uint64]:
     """A key of random streams for each sequence, ``(num_sequences, 2)``, by what it holds alone.
 
     What is found of a sequence so depends neither on the others nor on where it stands.
@@ -83,7 +83,7 @@ def own_keys(rng: np.random.Generator, data: Sequences) -> NDArray[np.uint64]:
     return keys
 
 
-def own_streams(keys: NDArray[np.uint64]) -> list[np.random.Generator]:
+def own_streams(keys: NDArray[np.uint64]) -> list[Generator]:
     """A stream of each sequence by its key; sequences of one key have one after the other.
 
     They have no number in common with what a key alone opens: `numpy.random.Philox` counts from 0.
@@ -98,7 +98,7 @@ def own_streams(keys: NDArray[np.uint64]) -> list[np.random.Generator]:
 
 
 def particle_filter(
-    rng: np.random.Generator,
+    rng: Generator,
     draws: Sequence[StateSpaceDraw],
     data: Sequences,
     num_particles: int = 200,

@@ -341,7 +341,7 @@ def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
     for number in range(max(1, len(data.channels))):
         one, its = data.channel(number), test.channel(number)
         frequencies = np.bincount(one.symbols, one.counts, one.num_symbols) + 0.5
-        step = np.repeat(np.arange(its.num_steps), np.diff(its.indptr))
+        step = its.step_of_entry
         left = frequencies[its.symbols] - (its.counts if leave_out else 0)
         total = frequencies.sum() - (its.totals[step] if leave_out else 0)
         log_p += np.bincount(step, its.counts * np.log(left / total), its.num_steps)

@@ -39,7 +39,7 @@ import numpy as np
 from pgmult.compiled.linalg import cholesky, sample_inverse_wishart
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
@@ -99,7 +99,7 @@ class RegressionSums:
 
     def posterior_draw(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         mean: FloatArray,
         row_precision: FloatArray,
         dof: float,
@@ -152,7 +152,7 @@ def first_sums(states: FloatArray, offsets: IntArray, mean: FloatArray) -> Regre
 
 
 def draw_dynamics(
-    rng: np.random.Generator, prior: MatrixNormalInverseWishart, later: RegressionSums
+    rng: Generator, prior: MatrixNormalInverseWishart, later: RegressionSums
 ) -> Dynamics:
     """One exact draw of the dynamics given their `transition_sums`.
 
@@ -177,7 +177,7 @@ def _factor(matrix: FloatArray) -> None:
 
 
 def draw_initial(
-    rng: np.random.Generator, prior: NormalInverseWishart, first: RegressionSums
+    rng: Generator, prior: NormalInverseWishart, first: RegressionSums
 ) -> tuple[FloatArray, FloatArray]:
     """One exact draw of mean ``(D,)`` and covariance ``(D, D)`` of first states, by their sums."""
     mean, cov = first.posterior_draw(
@@ -187,7 +187,7 @@ def draw_initial(
 
 
 def sample_rows(
-    rng: np.random.Generator,
+    rng: Generator,
     squares: FloatArray,
     linear: FloatArray,
     prior_precision: FloatArray,
@@ -227,7 +227,7 @@ def sample_rows(
 
 
 def sample_loading_var(
-    rng: np.random.Generator, loadings: FloatArray, shape: float, scale: float
+    rng: Generator, loadings: FloatArray, shape: float, scale: float
 ) -> FloatArray:
     """The variance of each column given loadings ``(n, D)`` and its IG(shape, scale) prior."""
     squares = np.einsum("kd,kd->d", loadings, loadings)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.latent.additive import Additive
 from pgmult.latent.compiled.coordinates import LARGEST
@@ -154,7 +154,7 @@ class Intercepts:
 
     def step(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         x: FloatArray,
         w: FloatArray,
         near: Leaning,
@@ -198,12 +198,7 @@ class Intercepts:
         return integrals
 
     def with_intercepts(
-        self,
-        rng: np.random.Generator,
-        x: FloatArray,
-        w: FloatArray,
-        patterns: Patterns,
-        which: IntArray,
+        self, rng: Generator, x: FloatArray, w: FloatArray, patterns: Patterns, which: IntArray
     ) -> FloatArray:
         """The weights with an intercept drawn for each individual, which is like `which`."""
         fixed = patterns.design @ w[self._others] + patterns.constants

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower, invert_positive_definite
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
@@ -105,7 +105,7 @@ _LEAST_LENGTH = 0.3  # of it
 _CURVATURE = 0.1  # of the likelihood of a stick in psi, at a step
 _SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take the time
 
-Rng = np.random.Generator
+Rng = Generator
 Noise = NoiseIntegratedOut | None
 
 

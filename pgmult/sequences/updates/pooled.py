@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design
 from pgmult.latent.additive import Additive
@@ -62,7 +62,7 @@ class Pooled(NamedTuple):
         terms = zip(self.of_stick.terms, self.of_stick.hyperparameters, strict=True)
         return np.concatenate([1.0 / term.precision(x[at]) for term, at in terms])
 
-    def new_effects(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+    def new_effects(self, rng: Generator, x: FloatArray) -> FloatArray:
         """A draw of the effects of all levels that the terms have no data of."""
         places, key, effects = self.latent.family.hyperparameters, new_key(rng), [np.empty(0)]
         for piece, at in zip(self.latent.pieces, places, strict=True):
@@ -72,7 +72,7 @@ class Pooled(NamedTuple):
 
     def move_stick(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         x: FloatArray,
         weights: FloatArray,
         squares: FloatArray,
@@ -101,7 +101,7 @@ class Pooled(NamedTuple):
 
     def move_states(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         x: FloatArray,
         input_weights: FloatArray,
         noise_cov: FloatArray,

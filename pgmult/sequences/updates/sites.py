@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
@@ -133,7 +133,7 @@ class SitedBlock:
 
     def turn(
         self,
-        rng: np.random.Generator,
+        rng: Generator,
         weights: FloatArray,
         states_given: Callable[[FloatArray, FloatArray], LinearDynamics],
     ) -> None:
@@ -203,7 +203,7 @@ class RowProposal:
         right = linear + precision * mean
         self.mean = np.asarray(np.linalg.solve(P, right[:, :, None])[:, :, 0], dtype=np.float64)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw of all rows."""
         white = rng.standard_normal((*self.mean.shape, 1))
         return self.mean + np.linalg.solve(np.swapaxes(self._root, 1, 2), white)[:, :, 0]
@@ -222,9 +222,7 @@ class NoiseIntegratedOut:
     docstring, of (omega, kappa).
     """
 
-    def __init__(
-        self, rng: np.random.Generator, pairs: Pairs, psi: FloatArray, noise_var: FloatArray
-    ):
+    def __init__(self, rng: Generator, pairs: Pairs, psi: FloatArray, noise_var: FloatArray):
         self.pairs, self.noise_var = pairs, noise_var
         self.omega = np.empty(len(psi))
         over_rows(
@@ -239,7 +237,7 @@ class NoiseIntegratedOut:
         """What stands in the place of omega and kappa."""
         return self.omega * self._shrink, self.kappa * self._shrink
 
-    def sample_noise(self, rng: np.random.Generator, mean: FloatArray) -> FloatArray:
+    def sample_noise(self, rng: Generator, mean: FloatArray) -> FloatArray:
         """Noise of all steps and sticks, ``(num_steps, num_sticks)``; `mean` is psi without it."""
         pairs = self.pairs
         white = rng.standard_normal(mean.shape)
@@ -252,7 +250,7 @@ class NoiseIntegratedOut:
         return np.asarray(noise)
 
 
-def grid_of_sds(rng: np.random.Generator, sd: FloatArray) -> FloatArray:
+def grid_of_sds(rng: Generator, sd: FloatArray) -> FloatArray:
     """Standard deviations ``(num_sticks, n)`` on grids through `sd`."""
     size = (len(sd), 1)
     step = np.exp(rng.uniform(np.log(_FINEST), np.log(_COARSEST), size))
@@ -266,7 +264,7 @@ def log_density_of_sds(sd: FloatArray, scale: float) -> FloatArray:
     return np.where(inside, np.log(sd) - 2.0 * np.log1p((sd / scale) ** 2 / 3.0), -np.inf)
 
 
-def sample_noise_sd(rng: np.random.Generator, scale: float, size: int) -> FloatArray:
+def sample_noise_sd(rng: Generator, scale: float, size: int) -> FloatArray:
     """Standard deviations of noise from their prior, cut off where it has next to nothing."""
     sd = np.zeros(size)
     while (outside := (sd < LEAST_SD) | (sd > LARGEST_SD)).any():

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from pgmult.compiled.linalg import cholesky, invert_lower
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import Sequences
 
@@ -28,7 +28,7 @@ _PASSES = 6  # passes of subspace iteration
 _JITTER = 0.1  # of states that are otherwise of unit variance: chains start apart
 
 
-def spectral_states(rng: np.random.Generator, data: Sequences, state_dim: int) -> FloatArray:
+def spectral_states(rng: Generator, data: Sequences, state_dim: int) -> FloatArray:
     """States of unit variance, ``(num_steps, state_dim)``, leading direction first.
 
     Costs O(num_steps state_dim) sparse products; the same bits for any number of BLAS threads.
@@ -72,7 +72,7 @@ class _Windows:
 
 def _windows(data: Sequences, *, forward: bool) -> _Windows:
     totals = data.totals
-    steps = np.repeat(np.arange(data.num_steps), np.diff(data.indptr))
+    steps = data.step_of_entry
     used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
     frequent = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
     frequent = frequent[used[frequent] > 0]

@@ -40,7 +40,7 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.compiled.sticks import probs_rows
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.compiled.coordinates import BEND
 from pgmult.latent.compiled.stacked import Stacked
@@ -218,10 +218,7 @@ Parts = tuple[MovedPaths, MovedPaths, MovedPaths]
 
 
 def walk_summed_out(
-    rng: np.random.Generator,
-    parts: Parts,
-    leap: Callable[[Parts, float, int], float],
-    num_steps: int,
+    rng: Generator, parts: Parts, leap: Callable[[Parts, float, int], float], num_steps: int
 ) -> Parts:
     """All parts after one path of leapfrogs, or as they were."""
     longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
