@@ -181,6 +181,7 @@ class MultinomialHMM(Checked):
         "emission_concentration", "effective_states",
     )  # fmt: skip
     family: ClassVar[Family] = SEQUENCES
+    takes: ClassVar[tuple[str, ...]] = ("channels", "known states")
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
@@ -194,7 +195,7 @@ class MultinomialHMM(Checked):
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
-        sequences = sequences_for("a hidden Markov model", data, "channels", "known states")
+        sequences = sequences_for(type(self).__name__, data, *self.takes)
         return sequences.of_states(self.num_states)
 
     def coords(self, data: Sequences) -> Coords:

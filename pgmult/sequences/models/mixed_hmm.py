@@ -53,7 +53,7 @@ from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
-from pgmult.sequences.data.sequences import Sequences, sequences_for
+from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import (
     MultinomialHMM,
     MultinomialHMMState,
@@ -192,6 +192,7 @@ class MixedHMM(MultinomialHMM):
         "effective_states",
     )  # fmt: skip
     rules_out: ClassVar[bool] = False  # transitions that are not allowed
+    takes: ClassVar[tuple[str, ...]] = ("inputs", "known states")
     label_dims: ClassVar[frozenset[str]] = MultinomialHMM.label_dims | {"stick"}
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "initial", "transition", "emission", "weights", "hyperparameters",
@@ -203,7 +204,7 @@ class MixedHMM(MultinomialHMM):
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`, with inputs: those of a formula, or columns of numbers."""
-        sequences = sequences_for("MixedHMM", data, "inputs", "known states")
+        sequences = MultinomialHMM.as_data(self, data)
         if sequences.design is None:
             if sequences.inputs is None:
                 raise ValueError(
@@ -211,7 +212,7 @@ class MixedHMM(MultinomialHMM):
                     " MultinomialHMM takes those without"
                 )
             sequences = sequences.with_design(make_design(sequences.inputs))
-        return sequences.of_states(self.num_states)
+        return sequences
 
     def coords(self, data: Sequences) -> Coords:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""

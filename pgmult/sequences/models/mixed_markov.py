@@ -53,7 +53,7 @@ from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
-from pgmult.sequences.data.sequences import Sequences, without_known_states
+from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.markov import refuse_not_allowed
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
@@ -92,6 +92,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     default_keep: ClassVar[tuple[str, ...]] = MixedHMM.default_keep[:-1]  # states are observed
     monitored: ClassVar[tuple[str, ...]] = ("transition",)
+    takes: ClassVar[tuple[str, ...]] = ("inputs",)
     rules_out: ClassVar[bool] = True
     label_dims: ClassVar[frozenset[str]] = frozenset()
     label_rows: ClassVar[Mapping[str, str]] = {}
@@ -109,7 +110,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
             If there are other symbols, several observations of a step, no inputs, or transitions
             that are not allowed.
         """
-        sequences = without_known_states(MixedHMM.as_data(self, data), "a Markov chain")
+        sequences = MixedHMM.as_data(self, data)
         if sequences.num_symbols != self.num_states:
             raise ValueError(
                 f"num_states must be the number of symbols, {sequences.num_symbols}, got"
@@ -143,7 +144,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     def coords(self, data: Sequences) -> Coords:
         """Symbols, which are the states, and sticks by their names."""
-        symbols = data.labels
+        symbols: Any = data.labels
         rows = self.sticks(data.order)[1].order
         sticks = [f"{symbols[row[0]]} to {symbols[j]}" for row in rows for j in row[:-1]]
         states = {"hidden_state": symbols, "next_hidden_state": symbols, "stick": sticks}
