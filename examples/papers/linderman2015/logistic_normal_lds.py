@@ -53,12 +53,7 @@ from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sequences.data.sequences import (
-    Sequences,
-    as_sequences,
-    simulate_symbols,
-    without_inputs,
-)
+from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.lds import as_state_dim
 from pgmult.sequences.priors.dynamics import LinearDynamics
@@ -167,7 +162,7 @@ class LogisticNormalLDS(Checked):
 
     def as_data(self, data: Any) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
-        return without_inputs(as_sequences(data), "LogisticNormalLDS")
+        return sequences_for("LogisticNormalLDS", data)
 
     def coords(self, data: Sequences) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Symbols and sequences by their names, where they have any."""

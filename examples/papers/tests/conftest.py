@@ -12,6 +12,13 @@ from tests.conftest import *  # noqa: F403
 PAPERS = Path(__file__).parents[1]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of papers are slow ones: most compile code of their own, which no user waits for."""
+    for item in items:
+        if PAPERS in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def paper_scripts() -> Callable[[str], dict[str, ModuleType]]:
     """``paper_scripts(folder)``: the modules in a paper's folder, by name."""

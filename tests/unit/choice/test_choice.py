@@ -614,6 +614,7 @@ MARKETS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["counts", "shares and weights"])
 def test_shares_are_those_of_choices_where_the_model_is_saturated(given):
     sizes, weights = 100 * np.array([900, 900, 100, 100]), None
@@ -783,6 +784,7 @@ def test_travel_modes_are_as_greene_has_them():
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - b), 0.3 * draws.std(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("item", "choice", "patterns", "formula", "base", "published", "log_likelihood"),
     [

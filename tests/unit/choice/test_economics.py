@@ -158,6 +158,7 @@ def test_worth_of_labels_is_what_exchanging_them_is_worth():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["random tastes of the price", "one sign"])
 def test_worth_with_a_random_price_is_the_median_ratio_of_people(case):
     """Simulated shares are those of half a million people of each draw, at random."""

@@ -107,6 +107,7 @@ def test_probabilities_of_all_counts_of_a_row_sum_to_one():
     assert list(sums.values()) == pytest.approx([1.0, 1.0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_are_told_as_runs_without_them_tell_them():
     counts, rows = overdispersed(), [0, 4]
     model = MultinomialGP(1.0 * Matern(1.5, 4.0), overdispersion=0.5)
@@ -126,6 +127,7 @@ def test_rows_are_told_as_runs_without_them_tell_them():
         assert row or np.abs(seen - expected).max() > 0.06, "the row itself tells much of its own"
 
 
+@pytest.mark.slow
 def test_runs_that_kept_less_are_weighted_as_they_are():
     counts = overdispersed(spread=0.1, total=10)
     data = as_field(np.arange(8.0), counts)
@@ -138,6 +140,7 @@ def test_runs_that_kept_less_are_weighted_as_they_are():
     assert np.isfinite(compare(other).levels[0])
 
 
+@pytest.mark.slow
 def test_with_large_counts_that_scatter_the_model_beats_what_is_simple():
     """Each row has many counts and an effect of its own: draws that saw it are no yardstick."""
     rng = np.random.default_rng(5)

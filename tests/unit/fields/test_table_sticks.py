@@ -54,6 +54,7 @@ def test_slopes_are_those_of_the_potential(potential):
     np.testing.assert_allclose(difference, potential.slope(level)[1, 2, 0], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pilot_stays_near_counts_that_hardly_scatter(monkeypatch, seed):
     """It starts at the scatter of shares, which hyperparameters found for a smooth level deny."""

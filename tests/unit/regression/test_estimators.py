@@ -42,6 +42,7 @@ def test_scikit_learns_own_checks(estimator):
     assert Counter(r["status"] for r in results)["passed"] >= 45
 
 
+@pytest.mark.slow
 def test_coefficients_are_near_the_penalised_maximum():
     """Of two classes and of three; in the units of the columns, wherever they have their origin."""
     x, y = load_breast_cancer(return_X_y=True)

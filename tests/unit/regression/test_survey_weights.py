@@ -78,6 +78,7 @@ def _told(data):
     return table["x"].tolist(), table["g"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", ["vote", "visits"])
 def test_a_weighted_posterior_is_that_of_quadrature(outcome):
     """One coefficient b ~ N(0, 1): moments of exp(sum_n w_n log p(y_n | b x_n)) N(b; 0, 1)."""

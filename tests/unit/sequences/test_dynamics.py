@@ -87,6 +87,7 @@ def test_means_are_those_of_the_dense_gaussian(rng, case):
         close(means[slice(*ends)], mean, MEAN_TOLERANCE.get(case, 1e-10))
 
 
+@pytest.mark.slow
 def test_the_filter_keeps_the_noise_of_exploding_states(rng):
     """States of 1e8 follow each other to the size of their noise: no digit of it is lost."""
     law = LinearDynamics(
@@ -121,6 +122,7 @@ def test_conditioning_adds_potentials(rng):
     close(nothing.sample_around(rng)[1], posterior_means(prior))
 
 
+@pytest.mark.slow
 def test_a_long_chain_has_finite_draws(rng):
     """A direction nobody sees, one that is hardly noisy, and thousands of steps."""
     steps = 4_000
@@ -182,6 +184,9 @@ def require_law(draws, mean, cov):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(
+    "way", ["by blocks", pytest.param("by filter", marks=pytest.mark.slow)], indirect=True
+)
 def test_draws_have_the_law_of_the_dense_gaussian(rng, way, size):
     dynamics, number = random_dynamics(rng, lengths=(7,), size=size), 3000
     if way == "by filter":  # a step at a time, in Python
@@ -190,6 +195,7 @@ def test_draws_have_the_law_of_the_dense_gaussian(rng, way, size):
     require_law(many_copies(dynamics, number).sample(rng).reshape(number, 7, size), mean, cov)
 
 
+@pytest.mark.slow
 def test_draws_under_a_nearly_singular_covariance(rng):
     """Block elimination would lose all digits; the draws are right none the less."""
     dynamics = random_dynamics(rng, lengths=(6,), size=2, least_noise=1e-13)

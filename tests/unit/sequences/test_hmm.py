@@ -316,6 +316,7 @@ def test_bad_data():
         MODEL.log_predictive(draw_of(random_state()), as_sequences([[0, 4]]))
 
 
+@pytest.mark.slow
 def test_chains_start_in_the_best_mode():
     """Four kinds of sequences, which states can share in many wrong ways."""
     rng = np.random.default_rng(0)

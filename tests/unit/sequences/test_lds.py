@@ -397,6 +397,7 @@ def test_effects_of_an_input_keep_the_noise_of_states():
     assert "On average" in run.report(comparison=False, steps=1).text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["emissions", "dynamics", "both"])
 def test_effects_of_new_levels_are_drawn_from_the_law_of_the_levels(inputs):
     model = MultinomialLDS(2, inputs=inputs)

@@ -137,6 +137,7 @@ def test_many_symbols_have_no_markov_rival_of_order_two():
         MarkovChain(4).as_data(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [MarkovChain(2), MultinomialHMM(3)], ids=["chain", "hidden"])
 def test_forecasts_of_models_that_know_their_probabilities(model, data):
     run = run_of(model, data)

@@ -34,6 +34,7 @@ def test_the_matrix_is_that_of_the_draws(run):
     assert "0.00 [" in str(found.section().rows)
 
 
+@pytest.mark.slow
 def test_what_follows_is_what_simulation_finds(run):
     found, rng = run.transitions(), np.random.default_rng(0)
     matrix, horizon, size = found.draws[3], 6, 25_000
@@ -345,6 +346,7 @@ class TestInputsAndTransitionsThatAreRuledOut:
         exact = [[0.5, 0.25, 0, 0.25], [1 / 6, 0.5, 1 / 6, 1 / 6], [0, 0, 0.5, 0.5], [0, 0, 0, 1]]
         np.testing.assert_allclose(state.transition, exact, atol=1e-12)
 
+    @pytest.mark.slow
     def test_posterior(self, data):
         model = MixedMarkovChain(3, allowed=self.ALLOWED)
         run = pgmult.sample(

@@ -142,6 +142,7 @@ def peaked(formula):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_line_through_a_peak_is_seen_and_a_curve_is_not_blamed():
     for formula, is_wrong in (("~ year", True), ("~ s(year)", False)):
         run = peaked(formula)

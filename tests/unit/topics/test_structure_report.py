@@ -25,6 +25,7 @@ def order_of(report):
     return report.sections[0].table.columns["topic"].tolist()
 
 
+@pytest.mark.slow
 def test_effects_stand_in_the_reports_order_and_in_its_verdict(report):
     (found,) = [s.table for s in report.sections if s.title == "Party R - D"]
     library = effects(speeches(), "party").difference("party", "R", "D").take(order_of(report))
@@ -85,6 +86,7 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(report, tmp_path):
     assert 0 < int(re.search(r"<title>(\d+)</title>", dom)[1]) <= 390
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_left_out(report):
     bare = topic_report(speeches(texts=False), title="t")
     page = bare.html()
@@ -129,6 +131,7 @@ def test_a_curve_ends_where_its_group_has_documents():
     assert all(len(end) == 2 for band in cut.bands for end in band)
 
 
+@pytest.mark.slow
 def test_effects_of_columns_that_a_formula_multiplies_are_shown_by_each_other():
     """An effect that changes sign from party to party is no average of both."""
     run = products()
