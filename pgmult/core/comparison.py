@@ -185,7 +185,7 @@ class Comparison(Answer):
         order = np.argsort(-np.array(self.levels), kind="stable")
         gains = [self.gains[i] for i in order]
         texts = ["" if i == 0 else f"{self.gains[i]}" for i in order]
-        verdicts = ["" if i == 0 else _VERDICTS[self.gains[i].sign] for i in order]
+        verdicts = ["" if i == 0 else self.gains[i].verdict for i in order]
         return Table(
             " ".join([*self.sentences, self.how]),
             [
@@ -207,7 +207,7 @@ class Comparison(Answer):
         mean = np.array([[gain.mean for gain in gains]])
         error = 2.0 * np.array([[gain.error for gain in gains]])
         texts = [f"{gain} nats" for gain in gains]
-        verdicts = [_VERDICTS[gain.sign] for gain in gains]
+        verdicts = [gain.verdict for gain in gains]
         levels = [f"{level:.4f}" for level in self.levels[1:]]
         cells = [
             Column("", texts, f"{self.subject} is ahead by"), Column("", verdicts, "it is"),
@@ -282,6 +282,3 @@ def between_two(names: object, scores: Iterable[Score], unit: str, how: str) -> 
 def as_comparison(value: object) -> "Comparison | bool":
     """The argument of a report: one that was made before, or whether to make one."""
     return value if isinstance(value, bool) else as_kind(value, "comparison", Comparison)
-
-
-_VERDICTS = {1: "better", 0: "level", -1: "worse"}

@@ -64,6 +64,13 @@ class Gain:
         """Such as "better than"."""
         return {1: "better than", 0: "as well as", -1: "worse than"}[self.sign]
 
+    @property
+    def verdict(self) -> str:
+        """Such as "better"; "level" where it is not even ahead by its error."""
+        if self.sign == 0 and self.is_ahead:
+            return "better, not clearly"
+        return {1: "better", 0: "level", -1: "worse"}[self.sign]
+
     def __str__(self) -> str:
         digits = 3 if abs(self.mean) >= 0.01 else 4
         return f"{self.mean:+.{digits}f} ± {self.error:.{digits}f}"

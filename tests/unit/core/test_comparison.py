@@ -106,7 +106,9 @@ def test_a_gain_that_one_row_decides_is_unclear_and_the_row_is_named():
     gain[7] = 1.4
     model = Score(rival.by_unit + TOTALS * gain, TOTALS)
     scores, rows = {"the model": model, "pooled shares": rival}, [f"year {t}" for t in range(40)]
-    (said,) = Comparison.of(scores, "a count", "", labels=rows).sentences
+    comparison = Comparison.of(scores, "a count", "", labels=rows)
+    (said,) = comparison.sentences
+    assert comparison.table().columns["verdict"] == ["", "better, not clearly"]
     assert "better than pooled shares, but not clearly: +0.0" in said
     assert said.endswith("Most of this error comes from one row, year 7: look at its counts.")
     (unnamed,) = Comparison.of(scores, "a count", "").sentences
