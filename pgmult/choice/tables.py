@@ -40,7 +40,7 @@ def lengthen(
     Returns
     -------
     table
-        Columns ``occasion`` (the row of the wide table), ``alternative``, ``taken`` if there is a
+        Columns ``occasion`` (the row of the wide table, from 1), ``alternative``, ``taken`` if there is a
         choice, the attributes, and all others. Labels keep the order of a categorical.
 
     Raises
@@ -78,7 +78,7 @@ def lengthen(
         is_there[:, place] = amounts_of(cells, str(column)) > 0.0
     rows, which = np.nonzero(is_there)
     order = None if choice is None else named_column(columns, choice, "choice").order
-    out = {"occasion": Cells(rows), "alternative": _ordered(labels[which], order)}
+    out = {"occasion": Cells(rows + 1), "alternative": _ordered(labels[which], order)}
     if choice is not None:
         cells = named_column(columns, choice, "choice").values
         nothing = [j for j in range(len(labels)) if all(of[j] is None for of in asked.values())]

@@ -117,7 +117,7 @@ def _long(
     choice = wide["choice"] if wide["choice"] in table.cells else None
     with rows_in_words(table := table[rows_used]):
         long = dict(lengthen(table, choice, attributes, available).cells)
-    long["occasion"] = Cells(rows_used[long["occasion"].values])
+    long["occasion"] = Cells(1 + rows_used[long["occasion"].values - 1])
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said

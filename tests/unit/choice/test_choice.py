@@ -478,7 +478,7 @@ def test_wide_tables_become_long_ones():
     found = lengthen(
         wide, "mode", {"price": {"bus": "p_bus", "car": "p_car"}}, available={"car": "car_there"}
     )
-    assert found["occasion"].tolist() == [0, 0, 1, 1, 2]
+    assert found["occasion"].tolist() == [1, 1, 2, 2, 3]
     assert found["price"].tolist() == [1, 4, 2, 5, 3]
     assert found["taken"].tolist() == [1, 0, 0, 1, 1]
     assert found["age"].tolist() == [30, 30, 40, 40, 50]
