@@ -40,8 +40,8 @@ def lengthen(
     Returns
     -------
     table
-        Columns ``occasion`` (the row of the wide table, from 1), ``alternative``, ``taken`` if there is a
-        choice, the attributes, and all others. Labels keep the order of a categorical.
+        Columns ``occasion`` (the row of the wide table, from 1), ``alternative``, ``taken`` if
+        there is a choice, the attributes, and all others. Labels keep the order of a categorical.
 
     Raises
     ------
