@@ -128,8 +128,8 @@ def predict(
     Returns
     -------
     Estimand
-        Along ``row``, in the order of the table, or ``line`` of a file; or along the labels of
-        `by`.
+        Along ``row``, in the order of the table, or ``line`` of a file, with the alternative of
+        each; or along the labels of `by`.
     """
     data, codes = data_of_run(run).of_best, None
     if new is not None:
@@ -141,12 +141,15 @@ def predict(
             _shares(data, drawn, levels, of_row), (by,), {by: levels.names},
             caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
         )  # fmt: skip
-    axis, labels = "row", np.sort(data.source)
+    axis, order = "row", np.argsort(data.source)
+    rows = data.source[order]
     if isinstance(new, ExactTable) and new.lines is not None:
-        axis, labels = new.part, new.lines[labels]
+        axis, rows = new.part, new.lines[rows]
+    labels = {axis: rows}
+    if data.alternatives is not None:
+        labels["alternative"] = data.alternatives.names[data.alternative[order]]
     return Estimand(
-        np.stack(list(drawn))[:, np.argsort(data.source)], (axis,),
-        {axis: labels}, caption="Probabilities of alternatives.", probability=probability,
+        np.stack(list(drawn))[:, order], (axis,), {axis: labels}, caption="Probabilities of alternatives.", probability=probability,
     )  # fmt: skip
 
 

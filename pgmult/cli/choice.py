@@ -256,9 +256,21 @@ def _predict(
     if said:
         complain(said)
     if labels and "row" in answer.axes:
-        labels = {name: cells[answer.labels["row"]] for name, cells in labels.items()}
-        return replace(answer, labels={**answer.labels, "row": labels})
+        rows = answer.labels["row"]
+        labels = {name: cells[rows["row"]] for name, cells in labels.items()}
+        return _label_rows(answer, labels if "occasion" in labels else {**rows, **labels})
     return answer
+
+
+def _label_rows(answer: Any, labels: dict[str, Any]) -> Any:
+    return replace(answer, labels={**answer.labels, "row": labels})
+
+
+def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
+    """Probabilities in the rows of the data, which begin with 1."""
+    answer = run.ask("predict", **arguments)
+    labels = answer.labels["row"]
+    return _label_rows(answer, {**labels, "row": labels["row"] + 1})
 
 
 _NEW: dict[str, Any] = {
@@ -304,7 +316,7 @@ ROOM = Room(
         CHECK,
         Question(
             "export", "Write the probabilities of all alternatives of the data", verb="predict",
-            only=["probability"], tidy=True,
+            only=["probability"], ask=_export, tidy=True,
         ),
     ),
 )  # fmt: skip
