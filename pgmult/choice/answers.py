@@ -29,7 +29,7 @@ from pgmult.core.estimands import Estimand
 from pgmult.core.labels import Levels
 from pgmult.core.scores import Score
 from pgmult.core.tables import ExactTable
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas.columns import label_or_quantile_values
 from pgmult.formulas.design import table_of
 from pgmult.sampling.driver import sample
@@ -145,11 +145,12 @@ def predict(
     rows = data.source[order]
     if isinstance(new, ExactTable) and new.lines is not None:
         axis, rows = new.part, new.lines[rows]
-    labels = {axis: rows}
+    labels: dict[str, Array] = {axis: rows}
     if data.alternatives is not None:
         labels["alternative"] = data.alternatives.names[data.alternative[order]]
     return Estimand(
-        np.stack(list(drawn))[:, order], (axis,), {axis: labels}, caption="Probabilities of alternatives.", probability=probability,
+        np.stack(list(drawn))[:, order], (axis,), {axis: labels},
+        caption="Probabilities of alternatives.", probability=probability,
     )  # fmt: skip
 
 

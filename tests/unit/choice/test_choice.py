@@ -694,9 +694,8 @@ def test_the_command_line_leaves_out_what_was_not_available(tmp_path, monkeypatc
     assert cli.main(["choice", "predict", "run", "t.csv", "--drop-incomplete"]) == 0
     out = capsys.readouterr().out
     assert f"{sum(there)} rows, {PEOPLE * EACH} occasions" in out
-    printed = [
-        int(line.split(",")[0]) for line in out.split("line,alternative,mean")[1].splitlines()[1:] if line
-    ]
+    lines = out.split("line,alternative,mean")[1].splitlines()[1:]
+    printed = [int(line.split(",")[0]) for line in lines if line]
     assert printed == [i + 2 for i, a in enumerate(there) if a]
     draws[-1] = "other"
     assert cli.main([*fit, "--wide", "price=price{}", *draws]) == 2
