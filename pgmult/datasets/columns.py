@@ -23,24 +23,7 @@ from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import label_of, plain_label
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, numbers_of_texts
 from pgmult.core.typing import IntArray
-from pgmult.datasets.files import (
-    DELIMITED,
-    FROM_R,
-    LABELLED,
-    LINES,
-    TABLES,
-    WORKBOOKS,
-    Meter,
-    each_line,
-    encoding_of,
-    form_of,
-    is_pattern,
-    lines_of,
-    read_file,
-    suffix_of,
-    tables_of,
-    unzipped,
-)
+from pgmult.datasets import files
 from pgmult.datasets.labelled import labelled_columns
 from pgmult.datasets.workbooks import workbook_rows
 
@@ -55,6 +38,7 @@ _POINT_AND_THREE = re.compile(r"[+-]?([1-9]\d{0,2}\.\d{3}|\d{1,3})")
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")  # 1.234.567
 _SHOWN = 30  # columns named in an error
 _LOOKED_AT = 1000  # rows that say whether commas are decimal
+_LOOKED_THROUGH = 100_000  # characters that show what separates cells
 _FIRST_ROWS = 20  # rows that show whether the header lacks the name of the first column
 _MANY_LINES = 4  # of a cell that are looked at for rows
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?")
@@ -92,23 +76,21 @@ def _typed(texts: _Texts, name: str, time_zone: str | None = None, numbers: bool
     present = [text for text in texts.different if text is not None]
     are_numbers = numbers and all(map(_NUMBER.fullmatch, present))
     if present and not are_numbers and all(map(_DATE.fullmatch, present)):
-        days = [None if text is None else _day(text) for text in texts.different]
+        times = []
         with suppress(ValueError):  # the 31st of June
-            times = [text and datetime.datetime.fromisoformat(text) for text in days]
-            days = []
-        if not days:
+            times = [text and _date(text) for text in texts.different]
+        if times:
             dates = exact([times[i] for i in texts.rows.tolist()], repr(name), time_zone)
             return dates._replace(values=dates.values.astype("datetime64[s]"))
     if not present:
-        values = np.array(texts.different, dtype=object)
-    else:
-        values = numbers_of_texts(texts.different) if are_numbers else exact_array(texts.different)
+        return Cells(np.array(texts.different, dtype=object)[texts.rows])
+    values = numbers_of_texts(texts.different) if are_numbers else exact_array(texts.different)
     return Cells(values[texts.rows])
 
 
-def _day(text: str) -> str:
-    """A date in full: 1999-12 becomes 1999-12-01."""
-    return f"{text}-01" if len(text) == len("1999-12") else text
+def _date(text: str) -> datetime.datetime:
+    """A date or a time; of 1999-12, the first day."""
+    return datetime.datetime.fromisoformat(text + "-01" * (len(text) == len("1999-12")))
 
 
 def is_number_or_date(cell: str) -> bool:
@@ -163,23 +145,21 @@ def columns_of_file(
     Line numbers come with the columns of a single text file, and row numbers with those of a sheet.
     """
     no_value = frozenset(as_strings(na_values, "na_values"))
-    files = tables_of(path)
-    tables = [_raw_table(file, delimiter, encoding, no_value, sheet, time_zone) for file in files]
-    for file, table in zip(files, tables, strict=True):
+    paths = files.tables_of(path)
+    tables = [_raw_table(file, delimiter, encoding, no_value, sheet, time_zone) for file in paths]
+    first = tables[0]
+    for file, table in zip(paths, tables, strict=True):
         if not table.num_rows:
             raise ValueError(f"{file}: the table has no rows")
-        if odd := sorted(set(table.names) ^ set(tables[0].names)):
-            raise ValueError(
-                f"{path}: tables must have the same columns, got {odd[0]!r} only in one of"
-                f" {files[0].name} and {file.name}"
-            )
-    first = tables[0]
-    several = [] if files == [path] else ["file" if "file" not in first.names else "file_name"]
+        if odd := sorted({*table.names} ^ {*first.names}):
+            which = f"got {odd[0]!r} only in one of {paths[0].name} and {file.name}"
+            raise ValueError(f"{path}: tables must have the same columns, {which}")
+    several = [] if paths == [path] else ["file" if "file" not in first.names else "file_name"]
 
     def column(name: str) -> Cells:
         if name in several:
-            sizes = zip(files, tables, strict=True)
-            return exact([x.name for x, table in sizes for _ in range(table.num_rows)], name)
+            sizes = [table.num_rows for table in tables]
+            return exact(np.repeat([file.name for file in paths], sizes), name)
         pieces = [table.cells(name) for table in tables]
         cells = pieces[0] if len(pieces) == 1 else _joined(pieces)
         if isinstance(cells, list) and {*map(type, cells)} <= {str, type(None)}:
@@ -211,17 +191,13 @@ def _joined(pieces: Sequence[Any]) -> Any:
 
 
 def _raw_table(
-    path: Path,
-    delimiter: str | None,
-    encoding: str | None,
-    no_value: frozenset[str],
-    sheet: str | None,
-    time_zone: str | None,
-) -> RawTable:
+    path: Path, delimiter: str | None, encoding: str | None, no_value: frozenset[str],
+    sheet: str | None, time_zone: str | None,
+) -> RawTable:  # fmt: skip
     """Read a table in a file of any form."""
-    with unzipped(path, sheet) as (file, chosen):
+    with files.unzipped(path, sheet) as (file, chosen):
         form = _form_of(file, delimiter)
-        if chosen is not None and form not in (*WORKBOOKS, *FROM_R):
+        if chosen is not None and form not in (*files.WORKBOOKS, *files.FROM_R):
             raise ValueError(f"{path}: sheet is for workbooks and archives, got {chosen!r}")
         if form == ".parquet":
             with _parquet(file) as opened:
@@ -229,43 +205,38 @@ def _raw_table(
             return RawTable(
                 table.column_names, table.num_rows, lambda name: _of_arrow(table.column(name))
             )
-        if form in LABELLED or form in FROM_R:
+        if form in (*files.LABELLED, *files.FROM_R):
             columns = labelled_columns(file, form, no_value, chosen, time_zone)
             size = len(next(iter(columns.values())).values) if columns else 0
             return RawTable([*columns], size, columns.__getitem__)
-        if form in (*LINES, ".json"):
-            if form == ".json":
-                records = _json_records(file, encoding)
-            else:
-                records = list(_json_rows(_lines(file, encoding, "\n"), file))
+        if form in (*files.LINES, ".json"):
+            read = _json_records if form == ".json" else _json_lines
+            records = list(read(file, encoding))
             names = list(dict.fromkeys(name for row in records for name in row))
             return RawTable(
                 names, len(records),
                 lambda name: _one_kind([row.get(name) for row in records], no_value),
             )  # fmt: skip
-        of_workbook = form in WORKBOOKS
         lines: list[int] = []
-        names, *cells = (
-            workbook_rows(file, chosen, lines)
-            if of_workbook
-            else _csv_rows(file, delimiter, encoding, starts=lines)
-        )
-        places = {name: j for j, name in enumerate(names)}
-        by_column = list(zip(*cells, strict=True))
+        if form in files.WORKBOOKS:
+            mark, rows = "", workbook_rows(file, chosen, lines)
+        else:
+            mark, rows = _csv_rows(file, delimiter, encoding, starts=lines)
+        names, *cells = rows
+        columns_of_text = dict(zip(names, zip(*cells, strict=True), strict=False))
 
         def column(name: str) -> _Texts:
-            texts = _Texts.of(by_column[places[name]])
+            texts = _Texts.of(columns_of_text[name])
             stripped = [x and x.strip() for x in texts.different]
             return texts._replace(different=[None if x in no_value else x for x in stripped])
 
-        mark = "" if of_workbook else _csv_lines(file, delimiter, encoding)[0]
         some = [
             [x for cell in texts[:_LOOKED_AT] if (x := cell.strip()) not in (*no_value, "")]
-            for texts in by_column
+            for texts in columns_of_text.values()
         ]
         commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
         points = mark != ";" or any(map(_has_points, some))
-        part = "row" if of_workbook else "line"
+        part = "line" if mark else "row"
         return RawTable(names, len(cells), column, True, commas, lines, points, part)
 
 
@@ -286,25 +257,24 @@ def _has_points(cells: Sequence[str]) -> bool:
 
 
 def _without_thousands(
-    cells: Sequence[str | None], name: str, are_points_decimal: bool
+    cells: Sequence[str | None], name: str, decimal_points: bool
 ) -> Sequence[str | None]:
     """Read 1,234 as 1234 where all commas are marks of thousands; warn of points that may be.
 
     >>> _without_thousands(["1,234", None, "7.5"], "x", True)
     ['1234', None, '7.5']
     """
-    written = dict.fromkeys(cell for cell in cells if cell is not None)
+    written = [cell for cell in cells if cell is not None]
+    example = next((x for x in written if "." in x), None)
     if any("," in x for x in written):
         if all(_THREES.fullmatch(x) or _NUMBER.fullmatch(x) for x in written):
-            return [None if cell is None else cell.replace(",", "") for cell in cells]
-    elif not are_points_decimal and all(map(_POINT_AND_THREE.fullmatch, written)):
-        example = next((x for x in written if "." in x), None)
-        if example is not None:
-            warnings.warn(
-                f"{name}: all points stand before three digits; {example} is read as a number with"
-                " decimals (if points are marks of thousands, take them out of the file)",
-                stacklevel=2,
-            )
+            return [cell and cell.replace(",", "") for cell in cells]
+    elif example and not decimal_points and all(map(_POINT_AND_THREE.fullmatch, written)):
+        warnings.warn(
+            f"{name}: all points stand before three digits; {example} is read as a number with"
+            " decimals (if points are marks of thousands, take them out of the file)",
+            stacklevel=2,
+        )
     return cells
 
 
@@ -317,32 +287,26 @@ def _with_points(cells: Sequence[str | None]) -> list[str | None] | None:
     if not all(cell is None or _COMMAS.fullmatch(cell) for cell in cells):
         return None
     marks = str.maketrans(",", ".", "".join(_THOUSANDS))
-    return [None if cell is None else cell.translate(marks) for cell in cells]
+    return [cell and cell.translate(marks) for cell in cells]
 
 
 def _lines(path: Path, encoding: str | None, newline: str | None, **more: Any) -> Iterator[str]:
     """Lines of a text, in the encoding that it seems to have where none is asked for."""
-    return each_line(path, encoding_of(path, encoding), newline=newline, **more)
+    return files.each_line(path, files.encoding_of(path, encoding), newline=newline, **more)
 
 
 def _form_of(path: Path, delimiter: object) -> str:
     """The form of a table's file."""
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {brief(delimiter)}")
-    form = form_of(path) or (".csv" if delimiter else "")
+    form = files.form_of(path) or (".csv" if delimiter else "")
     if not form:
-        raise ValueError(
-            f"path must end in {', '.join(TABLES)}, which are tables, got {str(path)!r}"
-        )
+        raise ValueError(f"path must end in {', '.join(files.TABLES)}, got {str(path)!r}")
     return form
 
 
 def cells_of_file(
-    path: Path,
-    names: Sequence[str],
-    delimiter: Any = None,
-    encoding: str | None = None,
-    meter: Meter | None = None,
+    path: Path, names: Sequence[str], delimiter: Any, encoding: str | None, meter: files.Meter
 ) -> Iterator[tuple[Any, ...]]:
     """Cells of some columns, a row at a time: None where there is no value.
 
@@ -351,65 +315,48 @@ def cells_of_file(
     ValueError
         If a column is not there, or the table has no rows.
     """
-    form = "" if is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
-    if form == ".parquet":
-        rows, columns = _parquet_cells(path, names, meter)
-    elif form in LINES:
-        columns = {}  # until all rows are read
-        rows = _json_cells(_lines(path, encoding, "\n", meter=meter), path, names, columns)
-    elif form in DELIMITED:
-        table = _csv_rows(path, delimiter, encoding, meter)
-        columns = dict.fromkeys(next(table))
-        rows = _csv_cells(table, names, columns, frozenset(NA_VALUES))
+    form = "" if files.is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
+    columns: Iterable[str]
+
+    def check() -> None:
+        if unknown := [name for name in names if name not in columns]:
+            split = "" if delimiter is None else f" with delimiter {delimiter!r}"
+            there = f"{list(columns)[:_SHOWN]}{split}"
+            raise ValueError(f"{path}: the table has no column {unknown[0]!r} among {there}")
+
+    rows: Iterator[Any]
+    if form in files.LINES:  # whose columns are known once all rows are read
+        columns = dict[str, None]()
+        rows = _json_cells(_json_lines(path, encoding, meter=meter), names, columns)
+    elif form == ".parquet":
+        file = _parquet(path)
+        columns = file.schema_arrow.names
+        check()
+        rows = _parquet_cells(file, names, meter)
+    elif form in files.DELIMITED:
+        _, table = _csv_rows(path, delimiter, encoding, meter)
+        columns = header = next(table)
+        check()
+        places = [header.index(name) for name in names]
+        cells = ((row[j].strip() for j in places) for row in table)
+        rows = (tuple(None if x in NA_VALUES else x for x in row) for row in cells)
     else:
-        whole, *_ = columns_of_file(path, delimiter, encoding)
-        columns = dict.fromkeys(whole)
-        _check_there(path, names, columns, delimiter)
+        columns = whole = columns_of_file(path, delimiter, encoding)[0]
+        check()
         rows = zip(*(whole[name].values.tolist() for name in names), strict=True)
-    if columns:
-        _check_there(path, names, columns, delimiter)
     empty = True
-    for cells in rows:
+    for row in rows:
         empty = False
-        yield cells
+        yield row
     if empty:
         raise ValueError(f"{path}: the table has no rows")
-    _check_there(path, names, columns, delimiter)
-
-
-def _check_there(
-    path: Path, names: Sequence[str], columns: dict[str, None], delimiter: str | None
-) -> None:
-    unknown = [name for name in names if name not in columns]
-    if unknown:
-        split = "" if delimiter is None else f" with delimiter {delimiter!r}"
-        raise ValueError(
-            f"{path}: the table has no column {unknown[0]!r} among {list(columns)[:_SHOWN]}{split}"
-        )
-
-
-def _up_to(lines: Iterator[str], characters: int) -> list[str]:
-    first, size = list[str](), 0
-    while size < characters and (line := next(lines, "")):
-        first.append(line)
-        size += len(line)
-    return first
-
-
-def _csv_cells(
-    rows: Iterator[list[str]], names: Sequence[str], columns: dict[str, None],
-    no_value: frozenset[str],
-) -> Iterator[tuple[object, ...]]:  # fmt: skip
-    header = list(columns)
-    places = [header.index(name) for name in names if name in columns]
-    for row in rows:
-        yield tuple(None if (x := row[j].strip()) in no_value else x for j in places)
+    check()
 
 
 def _json_cells(
-    lines: Iterable[str], path: Path, names: Sequence[str], columns: dict[str, None]
+    records: Iterable[dict[str, object]], names: Sequence[str], columns: dict[str, None]
 ) -> Iterator[tuple[object, ...]]:
-    for row in _json_rows(lines, path):
+    for row in records:
         columns |= dict.fromkeys(row)
         yield tuple(map(row.get, names))
 
@@ -419,9 +366,8 @@ def _parquet(path: Path) -> "ParquetFile":
     try:
         from pyarrow import parquet
     except ImportError:
-        raise ImportError(
-            f"{path} needs pyarrow to be read: pip install pyarrow (or save it as .csv)"
-        ) from None
+        advice = "pip install pyarrow (or save it as .csv)"
+        raise ImportError(f"{path} needs pyarrow to be read: {advice}") from None
     try:
         return parquet.ParquetFile(path)
     except OSError:
@@ -431,21 +377,14 @@ def _parquet(path: Path) -> "ParquetFile":
 
 
 def _parquet_cells(
-    path: Path, names: Sequence[str], meter: Meter | None
-) -> tuple[Iterator[tuple[object, ...]], dict[str, None]]:
-    file = _parquet(path)
-    columns = dict.fromkeys(file.schema_arrow.names)
-
-    def cells() -> Iterator[tuple[Any, ...]]:
-        with file:
-            read = 0
-            for batch in file.iter_batches(columns=list(names)):
-                read += batch.num_rows
-                if meter is not None:
-                    meter.done = meter.total * read // file.metadata.num_rows
-                yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-
-    return cells(), columns
+    file: "ParquetFile", names: Sequence[str], meter: files.Meter
+) -> Iterator[tuple[Any, ...]]:
+    with file:
+        read = 0
+        for batch in file.iter_batches(columns=list(names)):
+            read += batch.num_rows
+            meter.done = meter.total * read // file.metadata.num_rows
+            yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
 def _of_arrow(column: Any) -> Any:
@@ -472,7 +411,7 @@ def kind_of_cell(cell: Any, *, of_csv: bool) -> str:
 
 def _delimiter(text: str, path: Path) -> str:
     """What separates the names in the header row, and as many cells in the rows below it."""
-    lines = lines_of(text[:100_000])[:_LOOKED_AT]
+    lines = files.lines_of(text)[:_LOOKED_AT]
     header = re.sub(r'"[^"]*"', "", lines[0] if lines else "")
     marks = [mark for mark in (",", ";", "\t") if mark in header]
     if len(marks) > 1:
@@ -480,46 +419,40 @@ def _delimiter(text: str, path: Path) -> str:
         even = [mark for mark in marks if len(set(widths[mark][:-1])) == 1 < len(widths[mark])]
         if len(even) == 1:
             return even[0]
+        listed = " and ".join(map(repr, marks))
         raise ValueError(
-            f"{path}, line 1: {' and '.join(map(repr, marks))} stand in the header; say which one"
-            f" separates cells, delimiter={marks[0]!r} or another"
+            f"{path}, line 1: {listed} stand in the header; say which one separates cells,"
+            f" delimiter={marks[0]!r} or another"
         )
-    if not marks and (header.count("|") or (lines and re.fullmatch(r" +", header))):
-        return "|" if "|" in header else " "
-    return marks[0] if marks else ","
-
-
-def _csv_lines(
-    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None
-) -> tuple[str, int, Iterator[str]]:
-    """What separates cells, the number of the header's line, and the lines from it on."""
-    lines = _lines(path, encoding, "", meter=meter)
-    first = _up_to(lines, 100_000)
-    said = re.fullmatch(r"sep=(.)\s*", first[0], re.IGNORECASE) if first else None
-    if said is not None:  # a line for Excel
-        first = first[1:]
-    in_tabs = suffix_of(path) in (".tsv", ".tab")
-    mark = delimiter or (said and said[1]) or (
-        "\t" if in_tabs else " " if form_of(path) == ".dat" else _delimiter("".join(first), path)
-    )  # fmt: skip
-    lines = chain(first, lines)
-    if first and first[0].endswith("\n"):
-        lines = _ended_by_feeds(lines)
-    return mark, 1 + (said is not None), lines
+    if not marks and "|" in header:
+        return "|"
+    return marks[0] if marks else " " if re.fullmatch(r" +", header) else ","
 
 
 def _csv_rows(
-    path: Path, delimiter: str | None, encoding: str | None, meter: Meter | None = None,
+    path: Path, delimiter: str | None, encoding: str | None, meter: files.Meter | None = None,
     starts: list[int] | None = None,
-) -> Iterator[list[str]]:  # fmt: skip
-    """The header, then the rows with their blanks, the lines of which go to `starts`."""
-    mark, first_line, lines = _csv_lines(path, delimiter, encoding, meter)
-    try:
-        yield from _split_rows(lines, path, mark, first_line, starts)
-    except ValueError as error:
-        if delimiter is None:
-            raise
-        raise ValueError(f"{error} (with delimiter={delimiter!r})") from None
+) -> tuple[str, Iterator[list[str]]]:  # fmt: skip
+    """What separates cells; the header, and the rows with blanks, whose lines go to `starts`."""
+    lines = _lines(path, encoding, "", meter=meter)
+    first, size = list[str](), 0
+    while size < _LOOKED_THROUGH and (line := next(lines, "")):
+        first.append(line)
+        size += len(line)
+    said = re.fullmatch(r"sep=(.)\s*", first[0], re.IGNORECASE) if first else None
+    if said is not None:  # a line for Excel
+        first = first[1:]
+    if mark := delimiter or (said and said[1]):
+        pass
+    elif files.suffix_of(path) in (".tsv", ".tab"):
+        mark = "\t"
+    else:
+        mark = " " if files.form_of(path) == ".dat" else _delimiter("".join(first), path)
+    lines = chain(first, lines)
+    if first and first[0].endswith("\n"):
+        lines = _ended_by_feeds(lines)
+    asked = f" (with delimiter={delimiter!r})" if delimiter else ""
+    return mark, _split_rows(lines, path, mark, 1 + (said is not None), starts, asked)
 
 
 def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:
@@ -537,11 +470,10 @@ def _ended_by_feeds(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _split_rows(
-    lines: Iterable[str], path: Path, delimiter: str, first_line: int = 1,
-    starts: list[int] | None = None,
+    lines: Iterable[str], path: Path, delimiter: str, first_line: int, starts: list[int] | None,
+    asked: str,
 ) -> Iterator[list[str]]:  # fmt: skip
     usual_limit = csv.field_size_limit(2**31 - 1)  # a cell can hold a whole book
-    start = first_line
     try:
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         rows = _checked_rows(reader, path, delimiter, first_line)
@@ -555,11 +487,7 @@ def _split_rows(
             header = [*header, ""] if is_ended else [name, *header]
         if header.count("") > 1 or (len(header) > 1 and not header[-1]):
             header = [name or f"column {j}" for j, name in enumerate(header, start=1)]
-        if len(set(header)) < len(header):
-            twice = next(name for name in header if header.count(name) > 1)
-            raise ValueError(
-                f"{path}, line {first_line}: the header has {twice!r} more than once (rename one)"
-            )
+        files.refuse_repeated(header, f"{path}, line {first_line}")
         yield header
         for start, row in chain(begun, rows):
             if len(row) != len(header):
@@ -567,20 +495,16 @@ def _split_rows(
                 if len(row) < len(header):
                     remedy = "take lines that are no rows, such as sources, out of the file"
                 elif start <= first_line + _FIRST_ROWS:
-                    remedy += (
-                        f"; if line {first_line} is not the header, take the lines above it out"
-                    )
-                raise ValueError(
-                    f"{path}, line {start}: {len(row)} cells under a header of {len(header)}"
-                    f" ({remedy})"
-                )
+                    remedy += f"; if line {first_line} is not the header, take lines above it out"
+                where = f"{path}, line {start}: {len(row)} cells under a header of {len(header)}"
+                raise ValueError(f"{where} ({remedy})")
             if starts is not None:
                 starts.append(start)
             yield row
     except (TypeError, ValueError) as error:  # csv refuses some characters
-        if str(error).startswith(str(path)):
-            raise
-        raise ValueError(f"delimiter must separate cells, got {delimiter!r}: {error}") from None
+        is_of_file = str(error).startswith(str(path))
+        where = "" if is_of_file else f"delimiter must separate cells, got {delimiter!r}: "
+        raise ValueError(f"{where}{error}{asked}") from None
     finally:
         csv.field_size_limit(usual_limit)
 
@@ -589,79 +513,78 @@ def _checked_rows(
     reader: Any, path: Path, delimiter: str, first_line: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not empty with the line where each begins, unless a quote is left open."""
-    before, remedy = (
-        first_line - 1,
-        'write a quote that is text twice, as in "5"" pipe", or drop it',
-    )
-    start, width = first_line, 0
+    start, width, what = first_line, 0, ""
     try:
         for row in reader:
-            end = before + reader.line_num
+            end = first_line - 1 + reader.line_num
             width = width or len(row)
-            is_long = end - start >= _MANY_LINES
+            is_long = width > 1 and end - start >= _MANY_LINES
             for inner in (cell.split("\n")[1:-1] for cell in row) if is_long else ():
                 alike = {line.count(delimiter) for line in inner} == {width - 1}
-                if width > 1 and len(inner) >= _MANY_LINES - 1 and alike:
-                    raise ValueError(
-                        f"{path}, line {start}: a cell that begins with a quote goes on to line"
-                        f" {end}, over lines that look like rows ({remedy})"
-                    )
+                if len(inner) >= _MANY_LINES - 1 and alike:
+                    what = f"goes on to line {end}, over lines that look like rows"
+                    raise csv.Error
             if row:
                 yield start, row
             start = end + 1
     except csv.Error as error:
-        end = before + reader.line_num
-        what = str(error)
-        if "end of data" in what:
-            what = "a cell begins with a quote that is never closed"
-        elif end > start:
-            what = f"a cell begins with a quote that closes in line {end}, inside of a cell"
+        end = first_line - 1 + reader.line_num
+        if "end of data" in str(error):
+            what = "is never closed"
+        elif not what and end > start:
+            what = f"closes in line {end}, inside of a cell"
+        what = f"a cell that begins with a quote {what}" if what else str(error)
+        remedy = 'write a quote that is text twice, as in "5"" pipe", or drop it'
         raise ValueError(f"{path}, line {start}: {what} ({remedy})") from None
 
 
 def _json_records(path: Path, encoding: str | None) -> list[dict[str, object]]:
     """Rows of a JSON file: an array of objects, columns by name, or an object a line."""
-    text = read_file(path, encoding_of(path, encoding))
     try:
-        held: Any = json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            return list(_json_rows(text.split("\n"), path))
-        raise ValueError(
-            f"{path}, line {error.lineno}: not JSON ({error.msg}, column {error.colno})"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not JSON that can be read ({error})") from None
+        held = _from_json("".join(_lines(path, encoding, "")), str(path))
+    except _SeveralValuesError:
+        return list(_json_lines(path, encoding))
     if isinstance(held, dict) and isinstance(held.get("data"), list):
         held = held["data"]  # a table with its schema
-    if isinstance(held, dict) and held and all(isinstance(x, list) for x in held.values()):
+    kinds = {*map(type, held.values())} if isinstance(held, dict) else set()
+    if kinds == {list}:
         if len({len(cells) for cells in held.values()}) > 1:
             raise ValueError(f"{path}: its arrays must have the same length to be columns")
         held = [dict(zip(held, row, strict=True)) for row in zip(*held.values(), strict=True)]
-    elif isinstance(held, dict) and held and all(isinstance(x, dict) for x in held.values()):
+    elif kinds == {dict}:
         keys = dict.fromkeys(key for cells in held.values() for key in cells)
         held = [{name: cells.get(key) for name, cells in held.items()} for key in keys]
     if not isinstance(held, list) or not all(isinstance(row, dict) for row in held):
-        raise ValueError(
-            f"{path}: expected an array of objects, one for each row, or an array for each column"
-        )
+        raise ValueError(f"{path}: expected an array of objects, one a row, or an array a column")
     return [_flat(row) for row in held]
 
 
-def _json_rows(lines: Iterable[str], path: Path) -> Iterator[dict[str, object]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        try:
-            row: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
-        except (ValueError, RecursionError) as error:  # a number or a nesting without end
-            raise ValueError(f"{place}: not JSON that can be read ({error})") from None
-        if not isinstance(row, dict):
-            raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
-        yield _flat(row)
+def _json_lines(
+    path: Path, encoding: str | None, meter: files.Meter | None = None
+) -> Iterator[dict[str, object]]:
+    """Rows of a file with an object a line."""
+    for number, line in enumerate(_lines(path, encoding, "\n", meter=meter), start=1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            row = _from_json(line, place)
+            if not isinstance(row, dict):
+                raise ValueError(f"{place}: expected an object, got {type(row).__name__}")
+            yield _flat(row)
+
+
+class _SeveralValuesError(ValueError):
+    """A text holds several values of JSON."""
+
+
+def _from_json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        kind = _SeveralValuesError if error.msg == "Extra data" else ValueError
+        where = place if ", line " in place else f"{place}, line {error.lineno}"
+        raise kind(f"{where}: not JSON ({error.msg}, column {error.colno})") from None
+    except (ValueError, RecursionError) as error:  # a number or a nesting without end
+        raise ValueError(f"{place}: not JSON that can be read ({error})") from None
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

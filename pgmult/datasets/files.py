@@ -215,6 +215,13 @@ def the_one(names: list[str], chosen: str | None, path: Path, what: str) -> str:
     return names[0] if chosen is None else chosen
 
 
+def refuse_repeated(header: list[str], place: str) -> None:
+    """Raise ValueError if a name stands in a header more than once."""
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise ValueError(f"{place}: the header has {twice!r} more than once (rename one)")
+
+
 def lines_of(text: str) -> list[str]:
     """Lines as an editor counts them: they end in LF, CR LF or CR, and nowhere else.
 

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgmult.datasets.files import library, the_one
+from pgmult.datasets.files import library, refuse_repeated, the_one
 
 
 def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[list[str]]:
@@ -59,11 +59,7 @@ def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[
         rows = rows[:number]
         del starts[number:]
     header = [cell or f"column {j}" for j, cell in enumerate(names, start=1)]
-    if len(set(header)) < len(header):
-        twice = next(cell for cell in header if header.count(cell) > 1)
-        raise ValueError(
-            f"{path}, sheet {name!r}: the header has {twice!r} more than once (rename one)"
-        )
+    refuse_repeated(header, f"{path}, sheet {name!r}")
     yield header
     yield from rows
 

@@ -352,7 +352,7 @@ class TestTable:
         [
             ("t.csv", "id,text\n1,red\n", r"no column 'body' among \['id', 'text'\]"),
             ("t.csv", "id,body\n1,red\n2,red,blue\n", "line 3: 3 cells under a header of 2"),
-            ("t.csv", 'id,body\n1,"red\n', "line 2: a cell begins with a quote that is nev"),
+            ("t.csv", 'id,body\n1,"red\n', "line 2: a cell that begins with a quote is nev"),
             ("t.csv", "id,body\n", "the table has no rows"),
             ("t.csv", "", "the file is empty"),
             ("t.jsonl", '{"body": "red"}\n{"body": "re\n', "line 2: not JSON"),

@@ -248,7 +248,7 @@ class TestQuotes:
             read(path)
         rows[24] = '24,"word 24,24'  # this one ends the text of the first: two cells are one
         path.write_text("\n".join(["id,text,n", *rows]), encoding="utf-8")
-        with pytest.raises(ValueError, match=r"line 6: a cell begins with a quote that closes"):
+        with pytest.raises(ValueError, match=r"line 6: a cell that begins with a quote closes"):
             read(path)
         rows[4], rows[24] = '"4,word 4,4', '24",word 24,24'
         path.write_text("\n".join(["id,text,n", *rows]), encoding="utf-8")
@@ -260,7 +260,7 @@ class TestQuotes:
         rows = [f"{i},word" for i in range(size)]
         path = tmp_path / "t.csv"
         path.write_text("\n".join(["id,text", "a,b", '1,"x', *rows]), encoding="utf-8")
-        with pytest.raises(ValueError, match=r"line 3: a cell begins with a quote that is never"):
+        with pytest.raises(ValueError, match=r"line 3: a cell that begins with a quote is never"):
             read(path)
 
     def test_texts_of_many_lines_are_texts(self, tmp_path):
