@@ -39,6 +39,7 @@ _HEAD = 2**16  # bytes in which a form is looked for
 _MOST_DECODED = 2**26  # bytes that decide an encoding
 _FAR_EAST, _MANY_HIGH = b"\x81\x8d\x8f\x90\x9d", 0.25  # cp1252 lacks them; share of letters
 _IN_UTF8 = re.compile(rb"[\xc3-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+_INTEGER_OR_DECIMAL = re.compile(r"-?\d+([.,]\d+)?")
 _MOST_LISTED = 6
 
 
@@ -50,10 +51,7 @@ def suffix_of(path: Path) -> str:
 def local_path(path: Path) -> Path:
     """Refuse an address of the web."""
     if re.match(r"[a-z][a-z0-9+]+:/", str(path)):
-        raise ValueError(
-            f"{path} is an address, and files are read from this machine alone: download it first,"
-            " and pass the name of the file"
-        )
+        raise ValueError(f"{path} is an address: download it first, and pass the file's name")
     return path
 
 
@@ -77,23 +75,26 @@ def form_of(path: Path) -> str:
     for mark, form in _MARKS.items():
         if start.startswith(mark):
             return form
-    said = _form_of_text(start, suffix) if suffix in (*DELIMITED, ".txt", "") else None
+    said = _form_of_text(start, suffix) if suffix in (*DELIMITED[1:], ".txt", "") else None
     return said if said is not None else suffix if suffix in TABLES else ""
 
 
 def _form_of_text(start: bytes, suffix: str) -> str | None:
     """Find the form of a file of text that may be a table; None leaves it to the name."""
-    lines = [line for line in lines_of(_decoded(start))[:20] if line.strip()]
-    if suffix == ".csv" or len(lines) < 2:
+    is_utf16 = start[:2] in (b"\xff\xfe", b"\xfe\xff")
+    text = start[: len(start) // 2 * 2].decode("utf-16" if is_utf16 else "utf-8", "replace")
+    lines = [line for line in lines_of(text)[:20] if line.strip()]
+    if len(lines) < 2:
         return None
     head, rows = lines[0].removeprefix("\ufeff"), lines[1:-1] or lines[1:]
-    quoted = r'"[^"]*"( "[^"]*")+'
-    if re.fullmatch(quoted, head) and {_width(row) - _width(head) for row in rows} <= {0, 1}:
-        return ".dat"
+    if re.fullmatch(r'"[^"]*"( "[^"]*")+', head):  # blanks between cells, as R writes it
+        width, *widths = (len(re.findall(r'(?:"[^"]*"|[^\s"])+', row)) for row in (head, *rows))
+        if {*widths} <= {width, width + 1}:
+            return ".dat"
     cells = [line.split(" ") for line in (head, *rows)]
     if len(rows) >= _ENOUGH_ROWS and len(cells[0]) > 1 and len({*map(len, cells)}) == 1:
-        columns = zip(*cells, strict=True)
-        if any(not _is_number(x) and all(map(_is_number, rest)) for x, *rest in columns):
+        are_numbers = [[*map(_INTEGER_OR_DECIMAL.fullmatch, x)] for x in zip(*cells, strict=True)]
+        if any(not first and all(others) for first, *others in are_numbers):
             return ".dat"
     names, tabs = head.split("\t"), {row.count("\t") for row in rows}
     is_header = all(0 < len(name) <= 40 and not re.fullmatch(r"[-+.\d]+", name) for name in names)
@@ -102,21 +103,11 @@ def _form_of_text(start: bytes, suffix: str) -> str | None:
     return None if suffix in (".tsv", ".tab") else ""
 
 
-def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"-?\d+([.,]\d+)?", cell) is not None
-
-
-def _width(line: str) -> int:
-    """Cells of a line with blanks between them, as R writes it."""
-    return len(re.findall(r'(?:"[^"]*"|[^\s"])+', line))
-
-
 def is_table(path: Path) -> bool:
     """Whether a path holds a table, or tables of the same columns."""
     if path.is_dir():
-        return not any(suffix_of(file) == ".txt" for file in path.rglob("*.txt*")) and any(
-            suffix_of(file) in TABLES for file in path.iterdir() if file.is_file()
-        )
+        has_tables = any(suffix_of(file) in TABLES for file in path.iterdir() if file.is_file())
+        return has_tables and not any(suffix_of(file) == ".txt" for file in path.rglob("*.txt*"))
     return bool(form_of(path)) if path.is_file() else is_pattern(path)
 
 
@@ -160,10 +151,10 @@ def library(module: str, path: Path) -> ModuleType:
     try:
         return import_module(module)
     except ImportError:
-        extra = "rdata" if module == "pyreadr" else "files"
+        advice = f"pip install 'pgmult[{'rdata' if module == 'pyreadr' else 'files'}]'"
+        name = module.replace("_", "-")
         raise ImportError(
-            f"{path} needs {module.replace('_', '-')} to be read: pip install 'pgmult[{extra}]' (or"
-            " save it as .csv)"
+            f"{path} needs {name} to be read: {advice} (or save it as .csv)"
         ) from None
 
 
@@ -184,11 +175,10 @@ def unzipped(path: Path, chosen: str | None) -> Iterator[tuple[Path, str | None]
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path}: a damaged archive ({error})") from None
     with file, tempfile.TemporaryDirectory() as folder:
-        names = [
-            name for name in file.namelist()
-            if suffix_of(Path(name)) in (*TABLES, ".txt") and not name.startswith("__MACOSX")
-        ]  # fmt: skip
-        tables = [name for name in names if suffix_of(Path(name)) != ".txt"] or names
+        names = [name for name in file.namelist() if not name.startswith("__MACOSX")]
+        texts = [name for name in names if suffix_of(Path(name)) == ".txt"]
+        tables = [name for name in names if suffix_of(Path(name)) in TABLES] or texts
+        names = [*tables, *texts]
         name = the_one(tables, chosen if chosen in names else None, path, "tables")
         inner = Path(file.extract(name, folder))
         try:
@@ -205,14 +195,16 @@ def the_one(names: list[str], chosen: str | None, path: Path, what: str) -> str:
     ValueError
         With the names that there are.
     """
+    if chosen in names or (chosen is None and len(names) == 1):
+        return names[0] if chosen is None else chosen
     listed = ", ".join(map(repr, names[:_MOST_LISTED]))
     listed += f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-    if chosen is not None and chosen not in names:
+    if chosen is not None:
         raise ValueError(f"{path}: sheet must be one of its {what}, {listed}, got {chosen!r}")
-    if chosen is None and len(names) != 1:
-        several = f"it has {len(names)} {what}, {listed}: choose one with sheet={names[0]!r}"
-        raise ValueError(f"{path}: {several}" if names else f"{path}: it has no {what}")
-    return names[0] if chosen is None else chosen
+    if not names:
+        raise ValueError(f"{path}: it has no {what}")
+    several = f"it has {len(names)} {what}, {listed}: choose one with sheet={names[0]!r}"
+    raise ValueError(f"{path}: {several}")
 
 
 def refuse_repeated(header: list[str], place: str) -> None:
@@ -233,13 +225,11 @@ def lines_of(text: str) -> list[str]:
 
 def _checked_encoding(encoding: str) -> str:
     """The name of an encoding of text."""
-    as_kind(encoding, "encoding", str)
     try:
-        "".encode(encoding)
+        "".encode(as_kind(encoding, "encoding", str))
     except (LookupError, UnicodeError, ValueError):
-        raise ValueError(
-            f"encoding must be one that Python knows, got {encoding!r} (such as 'utf-8', 'latin-1')"
-        ) from None
+        known = f"encoding must be one that Python knows, got {encoding!r}"
+        raise ValueError(f"{known} (such as 'utf-8', 'latin-1')") from None
     return encoding
 
 
@@ -294,23 +284,6 @@ def encoding_of(path: Path, asked: str | None = None) -> str:
         )
         return "cp1252"
     return "utf-8"
-
-
-def _decoded(start: bytes) -> str:
-    """Decode the beginning of a file well enough to look at its marks."""
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return start[: len(start) // 2 * 2].decode("utf-16", "replace")
-    return start.decode("utf-8", "replace")
-
-
-def _undecodable(
-    error: UnicodeDecodeError, path: Path, lines_before: int, name: str, encoding: str | None
-) -> ValueError:
-    remedy = "pass encoding='latin-1' or what the file was written in"
-    return ValueError(
-        f"{path}, line {lines_before + 1}: byte 0x{error.object[error.start]:02x} is not {name}"
-        f" ({remedy if encoding else f'save the file as {name}'})"
-    )
 
 
 class Meter:
@@ -387,7 +360,11 @@ def each_line(
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: damaged or truncated gzip data ({error})") from None
         except UnicodeDecodeError as error:
-            before = counted.lines_before + error.object[: error.start].count(b"\n")
-            raise _undecodable(error, path, before, name, encoding) from None
+            number = 1 + counted.lines_before + error.object[: error.start].count(b"\n")
+            what = f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not {name}"
+            remedy = f"save the file as {name}"
+            if encoding:
+                remedy = "pass encoding='latin-1' or what the file was written in"
+            raise ValueError(f"{what} ({remedy})") from None
         except UnicodeError as error:
             raise ValueError(f"{path}: not {name} ({error})") from None

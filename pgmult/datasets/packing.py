@@ -21,7 +21,8 @@ import zipfile
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from heapq import merge
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -35,26 +36,16 @@ from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path
 from pgmult.core.mapped import ArrayWriter
 from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
+from pgmult.datasets import readers
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
 from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, form_of, suffix_of
-from pgmult.datasets.readers import (
-    COUNTED,
-    Vocabulary,
-    as_words,
-    ldac_blocks,
-    read_counts,
-    read_npz,
-    recognise,
-    refuse_choices,
-    texts_in,
-    texts_of,
-)
 from pgmult.datasets.text import LOOKED_AT, Dropped, Text, TextOptions, WordChoices, tokens_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
 from pgmult.topics.data.packed import CorpusWriter, open_corpus
 
-_RAW = "words", "counts"  # of all words, before it is known which stay
+_RAW = {"indptr": np.int64, "words": np.int32, "counts": np.int32}  # before words are chosen
+_CSR = ("indptr", "indices", "data")
 _MOST_WORDS = 500_000  # different ones in memory
 _ROWS = 4096  # documents that are looked at together
 _SHOW_SECONDS = 0.5
@@ -65,7 +56,7 @@ def pack_files(
     path: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: readers.Vocabulary | None = None,
     column: str | None = None,
     names: str | None = None,
     documents: Literal["lines", "paragraphs"] = "lines",
@@ -114,109 +105,86 @@ def pack_files(
     compressed (``format`` other than "csr") is read whole. While packing, texts take twice the size
     of the packed corpus on disk.
     """
-    source = recognise(path)
+    source = readers.recognise(path)
     out = as_path(out, "out")
     as_choice(documents, "documents", ("lines", "paragraphs"))
     enabled = as_flag(progressbar, "progressbar")
     if source.kind == "packed corpus":
         raise ValueError(f"{path} is a packed corpus already: pgmult.topics.open_corpus opens it")
-    holds_counts = source.kind in COUNTED
-    refuse_choices(source, text_options)
-    if vocabulary is not None and not holds_counts:
-        raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
+    readers.refuse_choices(source, vocabulary, text_options)
     if names is not None and source.kind != "table":
         raise ValueError(f"names are a column of a table, and {path} is a {source.kind}")
-    files = texts_in(source.path) if source.path.is_dir() else [source.path]
-    meter = Meter(files)
+    meter = Meter(readers.texts_in(source.path) if source.path.is_dir() else [source.path])
     with CorpusWriter(out) as writer, _Progress(meter, enabled) as progress:
-        if holds_counts:
-            named = source.vocabulary if vocabulary is None else vocabulary
-            words = as_words(named)
-            whole = suffix_of(source.path) == ".mtx" or (
-                words is not None and len({*words}) < len(words)
-            )
-            if whole:
-                corpus = read_counts(source, named)
-                names_of = None if corpus.vocabulary is None else corpus.vocabulary.tolist()
-                _pack_blocks([corpus], names_of, writer, progress)
-            else:
-                blocks = ldac_blocks if source.kind == "LDA-C" else _npz_blocks
-                _pack_blocks(blocks(source.path, words, meter), words, writer, progress)
+        if source.kind in readers.COUNTED:
+            _pack_counts(source, vocabulary, writer, progress)
         else:
-            choices = WordChoices(**text_options)
+            texts, kinds = readers.texts_of(source.path, documents, encoding, meter), {"str"}
             if source.kind == "table":
-                cells = _Cells(source.path, column, names, delimiter, encoding, meter)
-                _pack_texts(cells.texts(), choices, writer, progress, source.path, cells.label)
-            else:
-                texts = texts_of(source.path, documents, encoding, meter)
-                _pack_texts(texts, choices, writer, progress, source.path, str)
+                if column is None:
+                    raise ValueError(f"{path}: say which column holds the texts")
+                chosen = [as_kind(column, "column", str)]
+                chosen += [] if names is None else [as_kind(names, "names", str)]
+                rows, kinds = cells_of_file(source.path, chosen, delimiter, encoding, meter), set()
+                texts = _texts_in(rows, source.path, chosen, kinds)
+            choices = WordChoices(**text_options)
+            _pack_texts(texts, kinds, choices, source.path, writer, progress)
     return open_corpus(out)
 
 
-class _Cells:
-    """Texts of a table, and its names of documents, a row at a time."""
+def _pack_counts(
+    source: readers.Source, vocabulary: Any, writer: CorpusWriter, progress: "_Progress"
+) -> None:
+    """Pack counts, some documents at a time; a file whose words are added up is read whole."""
+    named = source.vocabulary if vocabulary is None else vocabulary
+    words = readers.as_words(named)
+    if suffix_of(source.path) == ".mtx" or len({*(words or ())}) < len(words or ()):
+        corpus = readers.read_counts(source, named)
+        words = None if corpus.vocabulary is None else corpus.vocabulary.tolist()
+        blocks: Iterable[Corpus] = [corpus]
+    elif source.kind == "LDA-C":
+        blocks = readers.ldac_blocks(source.path, words, progress.meter)
+    else:
+        blocks = _npz_blocks(source.path, words)
+    for corpus in blocks:
+        writer.append(np.diff(corpus.indptr), corpus.words, corpus.counts)
+        progress.show("reading", writer.num_documents, writer.num_tokens)
+    writer.finish(corpus.num_words, None if words is None else np.array(words))
 
-    def __init__(
-        self,
-        path: Path,
-        column: str | None,
-        names: str | None,
-        delimiter: str | None,
-        encoding: str | None,
-        meter: Meter,
-    ):
-        if column is None:
-            raise ValueError(f"{path}: say which column holds the texts")
-        self._path, self._of_csv = path, form_of(path) in (*DELIMITED, *WORKBOOKS)
-        self._column = as_kind(column, "column", str)
-        self._names = None if names is None else as_kind(names, "names", str)
-        chosen = [self._column, *([] if self._names is None else [self._names])]
-        self._rows = cells_of_file(path, chosen, delimiter, encoding, meter=meter)
-        self._kinds: set[str] = set()
 
-    def texts(self) -> Iterator[tuple[Any, Text]]:
-        """The name, None if there are none, and the text of each row."""
-        kinds = set()
-        for number, (text, *name) in enumerate(self._rows):
-            tokens = tokens_of([text])
-            if text is not None:
-                kinds.add("str" if tokens else kind_of_cell(text, of_csv=self._of_csv))
-            if name:
-                if name[0] is None or name[0] != name[0]:
-                    raise ValueError(
-                        f"{self._path}: column {self._names!r} must have a value in every row,"
-                        f" got none at row {number}"
-                    )
-                self._kinds.add(kind_of_cell(name[0], of_csv=self._of_csv))
-            if tokens is None:
-                text = text if isinstance(text, str) else "" if text is None else json.dumps(text)
-            yield (name[0] if name else None), text if tokens is None else tokens[0]
-        if kinds and "str" not in kinds:
-            raise ValueError(
-                f"{self._path}: text must be a column of strings, {self._column!r} has none"
-            )
-
-    def label(self, name: Any) -> str:
-        """The name of a document, once all names are read."""
-        return labels_of_cells(self._kinds)(name)
+def _texts_in(
+    rows: Iterable[tuple[Any, ...]], path: Path, columns: list[str], kinds: set[str]
+) -> Iterator[tuple[Any, Text]]:
+    """The name, None if there are none, and the text of each row; kinds of names go to `kinds`."""
+    of_csv, of_texts = form_of(path) in (*DELIMITED, *WORKBOOKS), set[str]()
+    for number, (text, *name) in enumerate(rows):
+        tokens = tokens_of([text])
+        if text is not None:
+            of_texts.add("str" if tokens else kind_of_cell(text, of_csv=of_csv))
+        for cell in name:
+            if cell is None or cell != cell:
+                what = f"column {columns[1]!r} must have a value in every row"
+                raise ValueError(f"{path}: {what}, got none at row {number}")
+            kinds.add(kind_of_cell(cell, of_csv=of_csv))
+        if tokens is None and not isinstance(text, str):
+            text = "" if text is None else json.dumps(text)
+        yield (name[0] if name else None), text if tokens is None else tokens[0]
+    if of_texts and "str" not in of_texts:
+        raise ValueError(f"{path}: text must be a column of strings, {columns[0]!r} has none")
 
 
 def _pack_texts(
-    texts: Iterable[tuple[object, Text]],
-    choices: WordChoices,
-    writer: CorpusWriter,
-    progress: "_Progress",
-    path: Path,
-    label: Callable[[object], str],
-) -> None:
-    texts = iter(texts)
+    texts: Iterator[tuple[object, Text]], kinds: set[str], choices: WordChoices, path: Path,
+    writer: CorpusWriter, progress: "_Progress",
+) -> None:  # fmt: skip
     begun = list(islice(texts, LOOKED_AT))
     choices = choices.for_texts([text for _, text in begun])
-    words = _Words(writer.folder)
-    raw = [ArrayWriter(writer.folder / f"raw-{name}.npy", np.int32) for name in _RAW]
-    ends = ArrayWriter(writer.folder / "raw-indptr.npy", np.int64)
-    named, dropped = 0, Dropped()
-    try:
+    words, named, dropped = _Words(writer.folder), False, Dropped()
+    with ExitStack() as stack:
+        ends, *raw = (
+            stack.enter_context(ArrayWriter(writer.folder / f"raw-{name}.npy", kind))
+            for name, kind in _RAW.items()
+        )
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
         for name, text in chain(begun, texts):
             counted = choices.words_of(text, dropped)
@@ -226,38 +194,26 @@ def _pack_texts(
             counts.extend(counted.values())
             if name is not None:
                 writer.name([name])
-                named += 1
+                named = True
             if len(ids) >= 2**18 or len(sizes) >= 2**16:
                 _flush(ends, raw, sizes, ids, counts)
                 progress.show("reading", words.num_documents, words.num_tokens)
         _flush(ends, raw, sizes, ids, counts)
         indptr, tokens, amounts = (file.finish().open() for file in (ends, *raw))
-    finally:
-        for file in (ends, *raw):
-            file.__exit__()
     try:
         dropped.refuse_unsegmented(choices)
-        vocabulary, left_out = choices.choose(
-            ((word, count, spread) for word, _, count, spread in words.merged()),
-            words.num_documents,
-        )
+        read = ((word, count, spread) for word, _, count, spread in words.merged())
+        vocabulary, left_out = choices.choose(read, words.num_documents)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    columns = words.columns(vocabulary)
     corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)
-    emptied = _rewrite(corpus, columns, writer, progress)
+    emptied = _rewrite(corpus, words.columns(vocabulary), writer, progress)
     losses = Losses(
-        documents=words.num_documents,
-        without_text=words.num_empty,
-        emptied=emptied,
-        words=words.num_different + dropped.num_words,
-        tokens=words.num_tokens + dropped.num_tokens,
-        left_out=(*dropped.losses(), *left_out),
-        ngrams=choices.ngrams,
-    )
-    writer.finish(
-        len(vocabulary), np.array(vocabulary), label=label if named else None, losses=losses
-    )
+        words.num_documents, words.num_empty, emptied, words.num_different, words.num_tokens,
+        left_out, choices.ngrams,
+    )  # fmt: skip
+    label = labels_of_cells(kinds) if named else None
+    writer.finish(len(vocabulary), np.array(vocabulary), label=label, losses=dropped.added(losses))
 
 
 def _flush(
@@ -276,8 +232,7 @@ def _rewrite(
 ) -> int:
     """Write the words that stay under their new numbers; how many documents lost all of theirs."""
     emptied = 0
-    for rows in corpus.pieces():
-        block = corpus.rows(rows)
+    for block in map(corpus.rows, corpus.pieces()):
         before = np.diff(block.indptr)
         document = np.repeat(np.arange(len(before)), before)
         column = columns[block.words]
@@ -340,8 +295,7 @@ class _Words:
         self.num_different = 0
         every = merge(*map(_items_of, self._files), self._sorted())
         for word, same in groupby(every, key=lambda item: item[0]):
-            items = list(same)
-            numbers, counts, spread = zip(*(item[1:] for item in items), strict=True)
+            _, numbers, counts, spread = zip(*same, strict=True)
             self.num_different += 1
             yield word, list(numbers), sum(counts), sum(spread)
 
@@ -363,18 +317,9 @@ def _items_of(path: Path) -> Iterator[list[Any]]:
         yield from map(json.loads, file)
 
 
-def _pack_blocks(
-    blocks: Iterable[Corpus], words: list[str] | None, writer: CorpusWriter, progress: "_Progress"
-) -> None:
-    for corpus in blocks:
-        writer.append(np.diff(corpus.indptr), corpus.words, corpus.counts)
-        progress.show("reading", writer.num_documents, writer.num_tokens)
-    writer.finish(corpus.num_words, None if words is None else np.array(words))
-
-
-def _npz_blocks(path: Path, words: list[str] | None, _: Meter) -> Iterator[Corpus]:
+def _npz_blocks(path: Path, words: list[str] | None) -> Iterator[Corpus]:
     first = 0
-    for block in _csr_blocks(path) or [read_npz(path, words)]:
+    for block in _csr_blocks(path) or [readers.read_npz(path, words)]:
         try:
             corpus = as_corpus(block, None if first else words)
         except (TypeError, ValueError) as error:
@@ -392,43 +337,37 @@ def _csr_blocks(path: Path) -> Iterator[scipy.sparse.csr_array] | None:
             name = small["format"].item()
             if name not in (b"csr", "csr"):
                 return None
-            shape = tuple(map(int, small["shape"]))
-            members = [_Member(file, name) for name in ("indptr", "indices", "data")]
-            lengths = [member.length for member in members]
-            for member in members:
-                member.close()
-    except Exception:  # read_npz says what is wrong
+            num_rows, num_words = map(int, small["shape"])
+            lengths = [_Member(file, name).length for name in _CSR]
+    except Exception:  # `read_npz` says what is wrong
         return None
-    if len(shape) != 2 or lengths[0] != shape[0] + 1 or lengths[1] != lengths[2]:
+    if lengths[0] != num_rows + 1 or lengths[1] != lengths[2]:
         return None
-    return _each_block(path, shape)
+    return _rows_of(path, num_rows, num_words)
 
 
-def _each_block(path: Path, shape: tuple[int, ...]) -> Iterator[scipy.sparse.csr_array]:
+def _rows_of(path: Path, num_rows: int, num_words: int) -> Iterator[scipy.sparse.csr_array]:
     try:
-        yield from _rows_of(path, shape)
+        with zipfile.ZipFile(path) as file:
+            indptr, indices, data = (_Member(file, name) for name in _CSR)
+            last = indptr.read(1)
+            if last[0] != 0:
+                raise ValueError(f"{path}: its indptr must begin with 0, got {last[0]}")
+            for start in range(0, num_rows, _ROWS):
+                count = min(_ROWS, num_rows - start)
+                ends = np.concatenate([last, indptr.read(count)]).astype(np.int64)
+                if np.any(np.diff(ends) < 0) or ends[-1] > indices.length:
+                    raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
+                size = int(ends[-1] - ends[0])
+                entries = data.read(size), indices.read(size), ends - ends[0]
+                try:
+                    block = scipy.sparse.csr_array(entries, shape=(count, num_words))
+                except ValueError as error:
+                    raise ValueError(f"{path}: {error}") from None
+                yield block
+                last = ends[-1:]
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ValueError(f"{path}: a damaged archive ({error or type(error).__name__})") from None
-
-
-def _rows_of(path: Path, shape: tuple[int, ...]) -> Iterator[scipy.sparse.csr_array]:
-    with zipfile.ZipFile(path) as file:
-        indptr, indices, data = (_Member(file, name) for name in ("indptr", "indices", "data"))
-        last = indptr.read(1)
-        if last[0] != 0:
-            raise ValueError(f"{path}: its indptr must begin with 0, got {last[0]}")
-        for start in range(0, shape[0], _ROWS):
-            count = min(_ROWS, shape[0] - start)
-            ends = np.concatenate([last, indptr.read(count)]).astype(np.int64)
-            if np.any(np.diff(ends) < 0) or ends[-1] > indices.length:
-                raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
-            size = int(ends[-1] - ends[0])
-            entries = data.read(size), indices.read(size), ends - ends[0]
-            try:
-                yield scipy.sparse.csr_array(entries, shape=(count, shape[1]))
-            except ValueError as error:
-                raise ValueError(f"{path}: {error}") from None
-            last = ends[-1:]
 
 
 class _Member:
@@ -443,9 +382,6 @@ class _Member:
     def read(self, count: int) -> NDArray[np.generic]:
         content = self._stream.read(count * self._dtype.itemsize)
         return np.frombuffer(content, self._dtype)
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 class _Progress:

@@ -10,8 +10,9 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
@@ -32,7 +33,7 @@ from pgmult.datasets.files import (
     suffix_of,
 )
 from pgmult.datasets.tables import read
-from pgmult.datasets.text import TextOptions, count_words
+from pgmult.datasets.text import Text, TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import DocumentTable
 from pgmult.topics.data.packed import is_packed, open_corpus
@@ -130,15 +131,11 @@ def read_corpus(
         If it cannot be understood, or an argument does not fit its kind.
     """
     source = recognise(path)
+    refuse_choices(source, vocabulary, text_options)
+    if source.kind == "packed corpus":
+        return open_corpus(path)
     if source.kind in COUNTED:
-        refuse_choices(source, text_options)
-        if source.kind == "packed corpus":
-            if vocabulary is not None:
-                raise ValueError(f"{path} is a packed corpus: its vocabulary is in it")
-            return open_corpus(path)
         return read_counts(source, source.vocabulary if vocabulary is None else vocabulary)
-    if vocabulary is not None:
-        raise ValueError(f"{path} is a {source.kind}: a vocabulary is for files of counts")
     if source.kind == "table":
         table = read(source.path, delimiter=delimiter, encoding=encoding)
         return table.corpus(column, **text_options)
@@ -152,7 +149,6 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
     words by documents is turned round, if the number of words says so.
     """
     words = as_words(vocabulary)
-    unique = None if words is None else sorted(set(words))
     if source.kind == "LDA-C":
         corpus = read_ldac(source.path, words)
     elif suffix_of(source.path) == ".npz":
@@ -169,27 +165,30 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
             corpus = as_corpus(matrix, words, names)
         except Exception as error:  # mmread raises many kinds
             raise ValueError(f"{source.path}: {error or 'not a Matrix Market file'}") from None
-    if words is None or unique is None or len(unique) == len(words):
-        return corpus
     twice = [word for word, times in Counter(words).items() if times > 1]
+    if not twice:
+        return corpus
     warnings.warn(
         f"the vocabulary has {len(twice):,} words more than once, such as {twice[0]!r}: their"
         " counts are added up",
         stacklevel=3,
     )
-    places = {word: j for j, word in enumerate(unique)}
-    entries = (np.ones(len(words)), (np.arange(len(words)), [places[word] for word in words]))
-    merged = corpus.to_csr() @ scipy.sparse.csr_array(entries, shape=(len(words), len(unique)))
-    return as_corpus(merged, unique, None if corpus.names is None else corpus.names.tolist())
+    unique, places = np.unique(words or [], return_inverse=True)
+    entries = np.ones(len(places)), (np.arange(len(places)), places)
+    merged = corpus.to_csr() @ scipy.sparse.csr_array(entries, shape=(len(places), len(unique)))
+    return as_corpus(merged, unique, corpus.names)
 
 
-def refuse_choices(source: Source, choices: Mapping[str, object]) -> None:
-    """Refuse choices of words for sources whose words are counted already."""
+def refuse_choices(
+    source: Source, vocabulary: Vocabulary | None, choices: Mapping[str, object]
+) -> None:
+    """Refuse choices of words that are counted already, and a vocabulary for others."""
     if source.kind in COUNTED and choices:
-        raise ValueError(
-            f"{source.path} holds counts already ({source.kind}):"
-            f" {', '.join(choices)} cannot be applied"
-        )
+        counted = f"{source.path} holds counts already ({source.kind})"
+        raise ValueError(f"{counted}: {', '.join(choices)} cannot be applied")
+    if source.kind not in ("LDA-C", "sparse matrix") and vocabulary is not None:
+        what = f"{source.path} is a {source.kind}"
+        raise ValueError(f"{what}: a vocabulary is for files of counts")
 
 
 def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> Corpus:
@@ -214,14 +213,12 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     path = as_path(path)
     words = as_words(vocabulary)
     blocks = list(ldac_blocks(path, words))
-    sizes = np.concatenate([np.diff(block.indptr) for block in blocks])
-    corpus = Corpus(
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate([block.words for block in blocks]),
-        np.concatenate([block.counts for block in blocks]),
-        blocks[-1].num_words,
+    sizes, numbers, counts = (
+        np.concatenate(arrays)
+        for arrays in zip(*((np.diff(x.indptr), x.words, x.counts) for x in blocks), strict=True)
     )
-    return as_corpus(corpus, words)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    return as_corpus(Corpus(indptr, numbers, counts, blocks[-1].num_words), words)
 
 
 def ldac_blocks(
@@ -258,23 +255,18 @@ def parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[lis
     if not first.isdecimal():
         raise ValueError(f"{place}: expected the number of entries, got {first[:40]!r}")
     if _whole_number(first, place) != len(entries):
-        raise ValueError(
-            f"{place}: announces {first} entries but has {len(entries)} (a truncated file?)"
-        )
+        what = f"announces {first} entries but has {len(entries)}"
+        raise ValueError(f"{place}: {what} (a truncated file?)")
     ids, amounts = [], []
     for entry in entries:
         word, _, amount = entry.partition(":")
         if not (word.isdecimal() and amount.isdecimal()):
-            raise ValueError(
-                f"{place}: expected term:count, both whole numbers, got {entry[:40]!r}"
-            )
+            raise ValueError(f"{place}: expected term:count (whole numbers), got {entry[:40]!r}")
         ids.append(_whole_number(word, place))
         amounts.append(_whole_number(amount, place))
-    if ids and words is not None and max(ids) >= len(words):
-        raise ValueError(
-            f"{place}: word number {max(ids)} is beyond the vocabulary of {len(words)} words"
-            " (numbers start at 0)"
-        )
+    if words is not None and max(ids, default=-1) >= len(words):
+        what = f"word number {max(ids)} is beyond the vocabulary of {len(words)} words"
+        raise ValueError(f"{place}: {what} (numbers start at 0)")
     if len(set(ids)) < len(ids):
         twice = next(i for i in ids if ids.count(i) > 1)
         raise ValueError(f"{place}: word number {twice} comes twice")
@@ -284,9 +276,8 @@ def parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[lis
 def _whole_number(text: str, place: str) -> int:
     """The value of decimal digits, if it is one of a file of counts."""
     if len(text) > 18 or int(text) >= 2**31 - 1:
-        raise ValueError(
-            f"{place}: expected a number below 2**31 - 1, got {text[:40]} (a damaged file?)"
-        )
+        expected = f"expected a number below 2**31 - 1, got {text[:40]}"
+        raise ValueError(f"{place}: {expected} (a damaged file?)")
     return int(text)
 
 
@@ -305,10 +296,8 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
         try:
             matrix = scipy.sparse.load_npz(file)
         except Exception as error:  # a damaged archive can raise anything
-            raise ValueError(
-                f"{path}: not a sparse matrix as scipy.sparse.save_npz writes it"
-                f" ({error or type(error).__name__})"
-            ) from None
+            what = f"{path}: not a sparse matrix as scipy.sparse.save_npz writes it"
+            raise ValueError(f"{what} ({error or type(error).__name__})") from None
     try:
         return as_corpus(matrix, words)
     except (TypeError, ValueError) as error:
@@ -353,7 +342,7 @@ def read_text(
 
 def texts_of(
     path: Path, documents: str, encoding: str | None, meter: Meter | None = None
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, Text]]:
     """Names and texts of the documents of a file or a folder, one after the other."""
     if path.is_dir():
         for file in texts_in(path):
@@ -361,11 +350,13 @@ def texts_of(
             if meter is not None:
                 meter.done += file.stat().st_size
         return
-    lines = each_line(path, encoding_of(path, encoding), meter=meter)
-    empty = True
-    for document in documents_of((line.removesuffix("\n") for line in lines), documents):
-        empty = False
-        yield document
+    lines = enumerate(each_line(path, encoding_of(path, encoding), meter=meter), start=1)
+    alone, empty = documents == "lines", True
+    for (blank, _), group in groupby(lines, lambda x: (not x[1].strip(), alone and x[0])):
+        if not blank:
+            (first, *_), rows = zip(*group, strict=True)
+            empty = False
+            yield f"line {first}", "".join(rows).removesuffix("\n")
     if empty:
         raise ValueError(f"{path}: the file is empty")
 
@@ -374,29 +365,8 @@ def texts_in(folder: Path) -> list[Path]:
     """The files of text in a folder and below, in the order of their names."""
     files = sorted(f for f in folder.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
     if not files:
-        raise ValueError(
-            f"{folder}: no .txt or .txt.gz file in this folder, and path must be a file of text or"
-            " a folder with some"
-        )
+        raise ValueError(f"{folder}: no .txt or .txt.gz file in this folder or below")
     return files
-
-
-def documents_of(lines: Iterable[str], documents: str) -> Iterator[tuple[str, str]]:
-    """Where each document of a file starts, ``line 7``, and its text."""
-    name, text = "", ""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            if text:
-                yield name, text
-            text = ""
-        elif text and documents == "paragraphs":
-            text += "\n" + line
-        else:
-            if text:
-                yield name, text
-            name, text = f"line {number}", line
-    if text:
-        yield name, text
 
 
 def _words_beside(path: Path, names: Sequence[str]) -> Path | None:
@@ -421,13 +391,12 @@ def _without_numbers(lines: list[str]) -> list[str]:
     if len({len(row) for row in cells}) != 1 or len(cells[0]) == 1:
         return lines
     columns = list(zip(*cells, strict=True))
-    numbers = [column for column in columns if all(cell.isdecimal() for cell in column)]
-    words = [column for column in columns if column not in numbers]
+    numbers = [[*map(int, column)] for column in columns if all(map(str.isdecimal, column))]
+    words = [column for column in columns if not all(map(str.isdecimal, column))]
     if not numbers or len(words) != 1:
         return lines
-    places = [int(cell) for cell in numbers[0]]
-    if sorted(places) in ([*range(len(lines))], [*range(1, len(lines) + 1)]):
-        return [word for _, word in sorted(zip(places, words[0], strict=True))]
+    if sorted(numbers[0]) in ([*range(len(lines))], [*range(1, len(lines) + 1)]):
+        return [word for _, word in sorted(zip(numbers[0], words[0], strict=True))]
     return list(words[0])
 
 

@@ -182,16 +182,12 @@ def chosen_counts(
     indices = np.array([j for words in rows for j in words], dtype=np.int64)
     amounts = np.array([c for words in rows for c in words.values()], dtype=np.int64)
     matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(rows), len(column)))
-    losses = Losses(
-        documents=len(documents),
-        without_text=sum(not words for words in documents),
-        emptied=sum(bool(words) and not left for words, left in zip(documents, rows, strict=True)),
-        words=len(counts) + dropped.num_words,
-        tokens=counts.total() + dropped.num_tokens,
-        left_out=(*dropped.losses(), *left_out),
-        ngrams=choices.ngrams,
+    without_text = sum(not words for words in documents)
+    emptied = sum(not left for left in rows) - without_text
+    read = Losses(
+        len(documents), without_text, emptied, len(counts), counts.total(), left_out, choices.ngrams
     )
-    return as_corpus(matrix, vocabulary, names), losses
+    return as_corpus(matrix, vocabulary, names), dropped.added(read)
 
 
 class Dropped:
@@ -247,23 +243,15 @@ class Dropped:
                 " with spaces)"
             )
 
-    @property
-    def num_words(self) -> int:
-        """Different pieces."""
-        return sum(map(len, self.found.values()))
-
-    @property
-    def num_tokens(self) -> int:
-        """Pieces in all."""
-        return sum(pieces.total() for pieces in self.found.values())
-
-    def losses(self) -> list[WordLoss]:
-        """The reasons for which something was dropped."""
-        return [
-            WordLoss(why, len(pieces), pieces.total())
-            for why, pieces in self.found.items()
-            if pieces
-        ]
+    def added(self, losses: Losses) -> Losses:
+        """Return the losses with the pieces that were dropped before words were counted."""
+        dropped = [WordLoss(why, len(x), x.total()) for why, x in self.found.items() if x]
+        return replace(
+            losses,
+            words=losses.words + sum(x.words for x in dropped),
+            tokens=losses.tokens + sum(x.tokens for x in dropped),
+            left_out=(*dropped, *losses.left_out),
+        )
 
 
 @dataclass(frozen=True)
