@@ -133,13 +133,9 @@ class RawTable(NamedTuple):
 
 
 def columns_of_file(
-    path: Path,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    na_values: Sequence[str] = NA_VALUES,
-    time_zone: str | None = None,
-    sheet: str | None = None,
-) -> tuple[Mapping[str, Cells], IntArray | None, str]:
+    path: Path, delimiter: str | None = None, encoding: str | None = None,
+    na_values: Sequence[str] = NA_VALUES, time_zone: str | None = None, sheet: str | None = None,
+) -> tuple[Mapping[str, Cells], IntArray | None, str]:  # fmt: skip
     """Columns of tables in files, each made when it is first asked for: see `pgmult.read`.
 
     Line numbers come with the columns of a single text file, and row numbers with those of a sheet.

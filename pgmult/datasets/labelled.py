@@ -64,13 +64,9 @@ def labelled_columns(
 
 
 def _column(
-    name: str,
-    values: list[object],
-    labels: Mapping[Any, str],
-    title: str,
-    is_ordinal: bool,
+    name: str, values: list[object], labels: Mapping[Any, str], title: str, is_ordinal: bool,
     no_value: frozenset[str],
-) -> Cells:
+) -> Cells:  # fmt: skip
     """Cells of a variable: its labels where half of its values have one, else its values."""
     values = [None if x != x or (isinstance(x, str) and x in no_value) else x for x in values]
     values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]

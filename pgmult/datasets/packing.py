@@ -53,18 +53,12 @@ _LOG_SECONDS = 60.0  # between lines where nothing can be rewritten
 
 
 def pack_files(
-    path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    vocabulary: readers.Vocabulary | None = None,
-    column: str | None = None,
-    names: str | None = None,
-    documents: Literal["lines", "paragraphs"] = "lines",
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    progressbar: bool = True,
+    path: str | os.PathLike[str], out: str | os.PathLike[str], *,
+    vocabulary: readers.Vocabulary | None = None, column: str | None = None,
+    names: str | None = None, documents: Literal["lines", "paragraphs"] = "lines",
+    delimiter: str | None = None, encoding: str | None = None, progressbar: bool = True,
     **text_options: Unpack[TextOptions],
-) -> Corpus:
+) -> Corpus:  # fmt: skip
     """Read a corpus of any size, in one pass, into a folder that `pgmult.topics.open_corpus` opens.
 
     The packed corpus is what `read_corpus` makes of the same files, without the texts and the

@@ -95,15 +95,10 @@ def recognise(path: str | os.PathLike[str]) -> Source:
 
 
 def read_corpus(
-    path: str | os.PathLike[str],
-    *,
-    vocabulary: Vocabulary | None = None,
-    column: str | None = None,
-    documents: Literal["lines", "paragraphs"] = "lines",
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    **text_options: Unpack[TextOptions],
-) -> Corpus:
+    path: str | os.PathLike[str], *, vocabulary: Vocabulary | None = None,
+    column: str | None = None, documents: Literal["lines", "paragraphs"] = "lines",
+    delimiter: str | None = None, encoding: str | None = None, **text_options: Unpack[TextOptions],
+) -> Corpus:  # fmt: skip
     """Read a corpus of any kind that `recognise` knows.
 
     Parameters
@@ -305,12 +300,9 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
 
 
 def read_text(
-    path: str | os.PathLike[str],
-    *,
-    documents: Literal["lines", "paragraphs"] = "lines",
-    encoding: str | None = None,
-    **text_options: Unpack[TextOptions],
-) -> Corpus:
+    path: str | os.PathLike[str], *, documents: Literal["lines", "paragraphs"] = "lines",
+    encoding: str | None = None, **text_options: Unpack[TextOptions],
+) -> Corpus:  # fmt: skip
     """Read plain text.
 
     Parameters

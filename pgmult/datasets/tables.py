@@ -39,7 +39,7 @@ from pgmult.datasets.columns import NA_VALUES, columns_of_file
 
 if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
-    from pgmult.datasets.text import Text, TextOptions
+    from pgmult.datasets.text import TextOptions
     from pgmult.fields.data import CountField
     from pgmult.fields.tables import Absent
     from pgmult.regression.data import AdditiveRows
@@ -102,21 +102,16 @@ class DataTable(ExactTable):
         names = None if names is None else as_kind(names, "names", str)
         if wide is not None:
             if text is not None or count is not None:
-                raise ValueError(
-                    "text and count must be left out where wide names columns of words"
-                )
+                raise ValueError("text and count must be left out where wide names columns")
             return self._with_column_a_word(wide, names, **text_options)
         if count is not None or self._has_word_a_row(text, names):
             return self._counted(text, names, count, **text_options)
-        texts: Sequence[Text]
         tokens = tokens_of(self[text].tolist()) if text in self.cells else None
+        column = self._text_column(text) if tokens is None else str(text)
         columns: Mapping[str, Any] = self.columns
-        if tokens is not None and text is not None:
-            column, texts = text, tokens
-            columns = {**columns, text: [" ".join(words) for words in tokens]}
-        else:
-            column = self._text_column(text)
-            texts = ["" if x is None else x for x in self[column].tolist()]
+        if tokens is not None:
+            columns = {**columns, column: [" ".join(words) for words in tokens]}
+        texts = tokens or ["" if x is None else x for x in self[column].tolist()]
         called = self._names(names)
         try:
             corpus, losses = count_words(texts, called, **text_options)
@@ -141,23 +136,19 @@ class DataTable(ExactTable):
         from pgmult.datasets.text import normal_form
 
         if text is None or names is None:
-            raise ValueError(
-                f"{self.source}: count needs text, the column of words, and names, the column of"
-                " documents"
-            )
-        roles = {"text": text, "names": names, **({} if count is None else {"count": count})}
-        one_role_each(roles)
-        chosen = {role: self[column] for role, column in roles.items()}
-        rows = np.ones(len(self), dtype=bool) if count else ~self.missing(text, names)
-        if not rows.all():
-            chosen_rows: DataTable = self[rows]
-            return chosen_rows._counted(text, names, count, **text_options)
+            needed = "text, the column of words, and names, the column of documents"
+            raise ValueError(f"{self.source}: count needs {needed}")
+        one_role_each({"text": text, "names": names, "count": count})
+        gaps = self.missing(text, names)
+        if count is None and gaps.any():
+            complete: DataTable = self[~gaps]
+            return complete._counted(text, names, count, **text_options)
         documents, first, codes = np.unique(
-            labels_of(chosen["names"], names), return_index=True, return_inverse=True
+            labels_of(self[names], names), return_index=True, return_inverse=True
         )
         counters = [Counter[str]() for _ in documents]
-        counts = [1] * len(self) if count is None else counts_of(chosen["count"], count).tolist()
-        words = labels_of(chosen["text"], text).tolist()
+        counts = [1] * len(self) if count is None else counts_of(self[count], count).tolist()
+        words = labels_of(self[text], text).tolist()
         for code, word, times in zip(codes.tolist(), words, counts, strict=True):
             if times:
                 counters[code][normal_form(word)] += times
@@ -196,40 +187,27 @@ class DataTable(ExactTable):
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""
         place = "" if self.source == "the table" else f"{self.source}: "
-        if text is not None:
-            if text not in self.cells:
-                raise ValueError(
-                    f"{place}text must be a column of the table, no column {text!r} among"
-                    f" {list(self.cells)[: 5 * _SHOWN]}"
-                )
-            if self._characters(text) is None and not self.missing(text).all():
-                raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
-            return text
-        lengths = {name: n for name in self if (n := self._characters(name)) is not None}
-        longest = sorted(lengths, key=lambda name: -lengths[name])
-        which = ", ".join(map(repr, longest[:_SHOWN])) + (", ..." if len(longest) > _SHOWN else "")
-        raise ValueError(
-            f"{place}say which column holds the texts"
-            + (f" (strings are in {which})" if longest else ", but none holds strings")
+        columns = chosen_columns(
+            self.columns, [*self] if text is None else [text], self.source, "text"
         )
-
-    def _characters(self, name: str) -> int | None:
-        """Characters of the strings in a column; None if it has no strings."""
-        strings = [cell for cell in self[name].tolist() if isinstance(cell, str)]
-        return sum(map(len, strings)) if strings else None
+        strings = {n: [x for x in c.tolist() if isinstance(x, str)] for n, c in columns.items()}
+        lengths = {name: sum(map(len, cells)) for name, cells in strings.items() if cells}
+        if text is None:
+            longest = sorted(lengths, key=lengths.__getitem__, reverse=True)
+            more = ", ..." if len(longest) > _SHOWN else ""
+            which = f" (strings are in {', '.join(map(repr, longest[:_SHOWN]))}{more})"
+            which = which if longest else ", but none holds strings"
+            raise ValueError(f"{place}say which column holds the texts{which}")
+        if not lengths and not self.missing(text).all():
+            raise ValueError(f"{place}text must be a column of strings, {text!r} has none")
+        return text
 
     def field(
-        self,
-        inputs: str | Sequence[str],
-        category: str | None = None,
-        *,
-        count: str | None = None,
-        wide: Sequence[str] = (),
-        new_inputs: object = None,
-        places: Mapping[str, object] | None = None,
-        absent: "Absent | None" = None,
+        self, inputs: str | Sequence[str], category: str | None = None, *, count: str | None = None,
+        wide: Sequence[str] = (), new_inputs: object = None,
+        places: Mapping[str, object] | None = None, absent: "Absent | None" = None,
         order: str | ArrayLike = "frequency",
-    ) -> "CountField":
+    ) -> "CountField":  # fmt: skip
         """Counts of categories in space and time: see `pgmult.fields.tables.field_of`.
 
         Besides a column, `count` may be an expression such as ``"round(share * n / 100)"``.
@@ -243,23 +221,13 @@ class DataTable(ExactTable):
             )  # fmt: skip
 
     def sequences(
-        self,
-        symbol: str | Sequence[str] | None = None,
-        *,
-        sequence: str | Sequence[str] | None = None,
-        time: str | None = None,
-        begin: str | None = None,
-        end: str | None = None,
-        wide: str | Sequence[str] | None = None,
-        every: str | None = None,
-        week_start: str = "monday",
-        count: str | None = None,
-        weight: str | None = None,
-        known: str | None = None,
-        order: str | ArrayLike | None = None,
-        inputs: Any = None,
-        maps: Mapping[str, Any] | None = None,
-    ) -> "Sequences":
+        self, symbol: str | Sequence[str] | None = None, *,
+        sequence: str | Sequence[str] | None = None, time: str | None = None,
+        begin: str | None = None, end: str | None = None, wide: str | Sequence[str] | None = None,
+        every: str | None = None, week_start: str = "monday", count: str | None = None,
+        weight: str | None = None, known: str | None = None, order: str | ArrayLike | None = None,
+        inputs: Any = None, maps: Mapping[str, Any] | None = None,
+    ) -> "Sequences":  # fmt: skip
         """Sequences of symbols or counts: see `pgmult.sequences.data.tables.sequences_of`.
 
         Several columns of `sequence`, such as a person and a day, identify a sequence together.
@@ -302,15 +270,10 @@ class DataTable(ExactTable):
         return self if numbers is None else self._with(str(expression), Cells(numbers))
 
     def rows(
-        self,
-        formula: str,
-        *,
-        weights: str | None = None,
-        ordered: Sequence[Any] | bool | None = None,
-        maps: Mapping[str, Any] | None = None,
-        family: str | None = None,
-        unit: str = "observation",
-    ) -> "AdditiveRows":
+        self, formula: str, *, weights: str | None = None,
+        ordered: Sequence[Any] | bool | None = None, maps: Mapping[str, Any] | None = None,
+        family: str | None = None, unit: str = "observation",
+    ) -> "AdditiveRows":  # fmt: skip
         """Covariates and outcomes of a regression, by formula: see `pgmult.regression.rows`.
 
         Besides a column, `weights` may be an expression such as ``"round(share * n / 100)"``.
@@ -324,18 +287,10 @@ class DataTable(ExactTable):
             )  # fmt: skip
 
     def choices(
-        self,
-        formula: str,
-        *,
-        occasion: str | Sequence[str],
-        alternative: str | None = None,
-        base: object = None,
-        weights: str | None = None,
-        signs: Mapping[str, int] | None = None,
-        worst: str | None = None,
-        none: Any = None,
-        available: str | None = None,
-    ) -> "ChoiceRows":
+        self, formula: str, *, occasion: str | Sequence[str], alternative: str | None = None,
+        base: object = None, weights: str | None = None, signs: Mapping[str, int] | None = None,
+        worst: str | None = None, none: Any = None, available: str | None = None,
+    ) -> "ChoiceRows":  # fmt: skip
         """Choices among alternatives, a row each, by formula: see `pgmult.choice.choices_of`.
 
         Besides a column, `weights` may be an expression such as ``"round(share * n / 100)"``.
@@ -351,14 +306,9 @@ class DataTable(ExactTable):
 
 
 def read(
-    table: object,
-    *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    na_values: Sequence[str] = NA_VALUES,
-    time_zone: str | None = None,
-    sheet: str | None = None,
-) -> DataTable:
+    table: object, *, delimiter: str | None = None, encoding: str | None = None,
+    na_values: Sequence[str] = NA_VALUES, time_zone: str | None = None, sheet: str | None = None,
+) -> DataTable:  # fmt: skip
     """Read a table with named columns; every cell is kept exactly.
 
     Parameters
@@ -410,9 +360,8 @@ def read(
         return table
     if isinstance(table, str | os.PathLike):
         path = as_path(table, "table")
-        read_file = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
-        columns, lines, part = read_file
-        return DataTable(columns, str(path), lines, part)
+        cells, lines, part = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
+        return DataTable(cells, str(path), lines, part)
     return DataTable(exact_columns(table, "table", time_zone))
 
 

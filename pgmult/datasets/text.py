@@ -17,9 +17,10 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, Unpack
 
@@ -136,13 +137,10 @@ def tokens_of(cells: Iterable[object]) -> list[Text] | None:
             lists.append([])
             continue
         if isinstance(cell, str) and cell[:1] == "[":
-            try:
-                cell = json.loads(cell)
-            except ValueError:
-                try:
-                    cell = ast.literal_eval(cell)  # as Python writes it
-                except (ValueError, SyntaxError, MemoryError, RecursionError):
-                    return None
+            for read in (json.loads, ast.literal_eval):  # as Python writes it
+                with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                    cell = read(cell)
+                    break
         cell = cell.tolist() if isinstance(cell, np.ndarray) else cell
         if not isinstance(cell, list | tuple) or not all(isinstance(x, str) for x in cell):
             return None
@@ -168,19 +166,17 @@ def chosen_counts(
     dropped: "Dropped",
 ) -> tuple[Corpus, Losses]:
     """The corpus of the words of documents that are kept, and what was lost."""
-    counts: Counter[str] = Counter()
+    counts, spread = Counter[str](), Counter[str]()
     for words in documents:
         counts.update(words)
-    spread: Counter[str] = Counter()
-    for words in documents:
         spread.update(words.keys())
     ranked = ((word, counts[word], spread[word]) for word in sorted(counts))
     vocabulary, left_out = choices.choose(ranked, len(documents))
     column = {word: j for j, word in enumerate(vocabulary)}
     rows = [{column[w]: c for w, c in words.items() if w in column} for words in documents]
     indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.array([j for words in rows for j in words], dtype=np.int64)
-    amounts = np.array([c for words in rows for c in words.values()], dtype=np.int64)
+    indices = np.fromiter(chain.from_iterable(rows), np.int64, indptr[-1])
+    amounts = np.fromiter(chain.from_iterable(x.values() for x in rows), np.int64, indptr[-1])
     matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(rows), len(column)))
     without_text = sum(not words for words in documents)
     emptied = sum(not left for left in rows) - without_text
@@ -343,64 +339,53 @@ class WordChoices(Checked):
         """
         most = self.max_document_share * num_documents
         named = LANGUAGES.get(self.language, self.language)
-        of_language = f" ({named})" if named else ""
-        falls: dict[str, Callable[[str, int, int], bool]] = {
-            f"stop words{of_language}": lambda word, count, spread: word in self.stop_words,
-            f"fewer than {self.min_count} times in all": lambda word, count, spread: (
-                count < self.min_count
-            ),
-            f"in fewer than {self.min_documents} documents": lambda word, count, spread: (
-                spread < self.min_documents
-            ),
-            f"in more than {self.max_document_share:.0%} of the documents": (
-                lambda word, count, spread: spread > most
-            ),
-        }
-        lost = {reason: [0, 0] for reason in falls}
-        read = [0, 0]  # different words, tokens
+        reasons = (
+            f"stop words{f' ({named})' if named else ''}",
+            f"fewer than {self.min_count} times in all",
+            f"in fewer than {self.min_documents} documents",
+            f"in more than {self.max_document_share:.0%} of the documents",
+            f"beyond the {self.max_words or 0:,} most frequent",
+        )
+        lost = [[0, 0] for _ in reasons]  # different words, tokens
 
         def passing() -> Iterator[tuple[int, str]]:
             for word, count, spread in words:
-                reason = next((r for r, fails in falls.items() if fails(word, count, spread)), None)
-                place = read if reason is None else lost[reason]
+                fails = (
+                    word in self.stop_words, count < self.min_count, spread < self.min_documents,
+                    spread > most,
+                )  # fmt: skip
+                place = lost[fails.index(True) if True in fails else -1]
                 place[0], place[1] = place[0] + 1, place[1] + count
-                if reason is None:
+                if True not in fails:
                     yield -count, word
 
-        if self.max_words is None:
-            vocabulary = [word for _, word in passing()]
-        else:
-            first = nsmallest(self.max_words, passing())
-            vocabulary = sorted(word for _, word in first)
-            tokens = -sum(count for count, _ in first)
-            lost[f"beyond the {self.max_words:,} most frequent"] = [
-                read[0] - len(first), read[1] - tokens
-            ]  # fmt: skip
-        if not vocabulary:
-            different = sum(words for words, _ in lost.values())
+        kept = [*passing()] if self.max_words is None else nsmallest(self.max_words, passing())
+        lost[-1] = [lost[-1][0] - len(kept), lost[-1][1] + sum(count for count, _ in kept)]
+        if not kept:
+            different = sum(words for words, _ in lost)
             raise ValueError(
                 f"no word is left of {different} different words in {num_documents} documents"
                 " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
                 " max_document_share leave nothing?)"
             )
-        return vocabulary, tuple(WordLoss(why, *what) for why, what in lost.items() if what[0])
+        losses = [WordLoss(why, *what) for why, what in zip(reasons, lost, strict=True) if what[0]]
+        return sorted(word for _, word in kept), tuple(losses)
 
 
 def as_stop_words(stop_words: object) -> frozenset[str] | str:
     """The set of stop words, or that they are to be detected."""
-    if isinstance(stop_words, str) and stop_words in ("english", "en"):
-        return ENGLISH_STOP_WORDS
-    if isinstance(stop_words, str) and stop_words == DETECTED:
-        return DETECTED
-    if isinstance(stop_words, str) and (code := language_code(stop_words)):
-        return stop_words_of(code)
+    if isinstance(stop_words, str):
+        if stop_words in ("english", "en"):
+            return ENGLISH_STOP_WORDS
+        if stop_words == DETECTED:
+            return DETECTED
+        if code := language_code(stop_words):
+            return stop_words_of(code)
     if isinstance(stop_words, str | os.PathLike):
         path = as_path(stop_words, "stop_words")
         if not path.is_file():
-            raise ValueError(
-                "stop_words must be a language such as 'de', a file with a word a line, or words,"
-                f" got {str(stop_words)!r} (no such file)"
-            )
+            expected = "a language such as 'de', a file with a word a line, or words"
+            raise ValueError(f"stop_words must be {expected}, got {str(path)!r} (no such file)")
         try:
             lines = path.read_text(encoding="utf-8-sig").split("\n")
         except UnicodeDecodeError as error:
@@ -412,11 +397,9 @@ def as_stop_words(stop_words: object) -> frozenset[str] | str:
 
 def _runs(words: list[str], longest: int, stops: frozenset[str]) -> list[str]:
     """The words, and runs of neighbouring ones of which none is a stop word."""
-    if longest == 1:
-        return words
     runs = list(words)
     for length in range(2, longest + 1):
-        shifted = (islice(words, start, None) for start in range(length))
+        shifted = (words[start:] for start in range(length))
         runs += ["_".join(run) for run in zip(*shifted, strict=False) if stops.isdisjoint(run)]
     return runs
 
