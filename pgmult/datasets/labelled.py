@@ -51,22 +51,21 @@ def labelled_columns(
     except Exception as error:  # each kind of file has errors of its own
         raise ValueError(f"{path}: cannot be read ({error or type(error).__name__})") from None
     titles, labels = about.column_names_to_labels, about.variable_value_labels
-    ordinal = {name for name, kind in about.variable_measure.items() if kind == "ordinal"}
 
     def column(name: str) -> Cells:
         cells = list(columns[name])
         if about.readstat_variable_types.get(name) == "float":  # 5.1 and not 5.099999904632568
             cells = [float(str(np.float32(x))) for x in cells]
-        about_name = labels.get(name, {}), titles.get(name) or "", name in ordinal
-        return _column(f"{name!r} of {path}", cells, *about_name, no_value)
+        made = _column(f"{name!r} of {path}", cells, labels.get(name, {}), no_value)
+        is_ordered = made.order is not None and about.variable_measure.get(name) == "ordinal"
+        return made._replace(title=titles.get(name) or "", is_ordered=is_ordered)
 
     return Lazily(columns, column)
 
 
 def _column(
-    name: str, values: list[object], labels: Mapping[Any, str], title: str, is_ordinal: bool,
-    no_value: frozenset[str],
-) -> Cells:  # fmt: skip
+    name: str, values: list[object], labels: Mapping[Any, str], no_value: frozenset[str]
+) -> Cells:
     """Cells of a variable: its labels where half of its values have one, else its values."""
     values = [None if x != x or (isinstance(x, str) and x in no_value) else x for x in values]
     values = [int(x) if isinstance(x, float) and x.is_integer() else x for x in values]
@@ -75,24 +74,22 @@ def _column(
     if not named or 2 * len(codes & named.keys()) < len(codes):
         values = [None if named.get(x) in no_value else x for x in values]
         _warn_of_no_answers(name, {x: named[x] for x in codes & named.keys()}, no_value)
-        cells = exact(exact_array(values), title)
-        return cells._replace(title=title)
+        return exact(exact_array(values), name)
     ranked = sorted(codes | named.keys(), key=lambda x: (isinstance(x, str), x))
     words = {x: str(named.get(x, x)).strip() for x in ranked}
     repeated = {word for word in words.values() if [*words.values()].count(word) > 1}
     words = {x: f"{word} ({x:g})" if word in repeated else word for x, word in words.items()}
     labelled = [None if x is None or words[x] in no_value else words[x] for x in values]
     order = tuple(word for word in words.values() if word not in no_value)
-    return Cells(exact_array(labelled), order, None, None, is_ordinal, title)
+    return Cells(exact_array(labelled), order)
 
 
 def _warn_of_no_answers(name: str, labels: Mapping[Any, str], no_value: frozenset[str]) -> None:
     """Warn of numbers whose labels say that there is no answer, and that are read as values."""
-    odd = {x: label for x, label in labels.items() if _NO_ANSWER.search(label)}
-    odd = {x: label for x, label in odd.items() if label not in no_value}
+    odd = [(x, y) for x, y in labels.items() if _NO_ANSWER.search(y) and y not in no_value]
     if odd:
-        listed = ", ".join(f"{x} ({odd[x]!r})" for x in sorted(odd))
-        words = " ".join(repr(odd[x]) for x in sorted(odd))
+        listed = ", ".join(f"{x} ({label!r})" for x, label in sorted(odd))
+        words = " ".join(repr(label) for _, label in sorted(odd))
         warnings.warn(
             f"{name}: {listed} in its cells count as numbers, since the file does not declare them"
             f" missing (na_values= or --na-values {words} makes them so)",
@@ -112,10 +109,8 @@ def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str,
         reason = f"cannot be read ({error or type(error).__name__})"
     frames = {str(name): x for name, x in frames.items() if all(isinstance(c, str) for c in x)}
     if not frames:
-        raise ValueError(
-            f"{path}: {reason}: files of R must hold a data frame (write.csv(as.data.frame(x),"
-            " 'x.csv') writes other objects)"
-        )
+        advice = "write.csv(as.data.frame(x), 'x.csv') writes other objects"
+        raise ValueError(f"{path}: {reason}: files of R must hold a data frame ({advice})")
     frame = frames[the_one([*frames], chosen, path, "data frames")]
     times = {name: x for name, x in frame.items() if x.dtype.kind == "M"}
     if time_zone is not None:
@@ -148,8 +143,7 @@ def _has_lost_labels(path: Path) -> bool:
 
 def _whole(cells: Cells) -> Cells:
     """Numbers without fractions as whole numbers, which R does not tell apart."""
-    values = cells.values
-    if values.dtype.kind != "f" or not all(x != x or x.is_integer() for x in values.tolist()):
+    values = cells.values.tolist()
+    if cells.values.dtype.kind != "f" or not all(x != x or x.is_integer() for x in values):
         return cells
-    whole = [None if x != x else int(x) for x in values.tolist()]
-    return cells._replace(values=exact_array(whole))
+    return cells._replace(values=exact_array([None if x != x else int(x) for x in values]))

@@ -39,10 +39,9 @@ def stop_words_of(code: str) -> frozenset[str]:
     try:
         import stopwordsiso
     except ImportError:
-        raise ImportError(
-            f"stop words of {LANGUAGES.get(code, code)} need stopwordsiso: pip install"
-            " 'pgmult[texts]' (or pass a file with a word a line)"
-        ) from None
+        advice = "pip install 'pgmult[texts]' (or pass a file with a word a line)"
+        of = LANGUAGES.get(code, code)
+        raise ImportError(f"stop words of {of} need stopwordsiso: {advice}") from None
     if not stopwordsiso.has_lang(code):
         codes = " ".join(sorted(stopwordsiso.langs()))
         raise ValueError(f"stop_words of a language must be one of {codes}, got {code!r}")

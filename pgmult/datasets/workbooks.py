@@ -46,18 +46,13 @@ def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[
     if rows and _is_second_header(names, rows[0]):
         names, rows = _joined_headers(names, rows[0]), rows[1:]
     starts += numbers[len(numbers) - len(rows) :]
-    number = len(rows)
-    while (
-        width > 2 and number > 1 and sum(map(bool, rows[number - 1])) == 1 and rows[number - 1][0]
-    ):
-        number -= 1
-    if number < len(rows):
-        warnings.warn(
-            f"{path}, sheet {name!r}: a note below the table is left out, {rows[number][0][:60]!r}",
-            stacklevel=2,
-        )
-        rows = rows[:number]
-        del starts[number:]
+    note = ""
+    while width > 2 and len(rows) > 1 and rows[-1][0] and not any(rows[-1][1:]):
+        note = rows.pop()[0]
+        starts.pop()
+    if note:
+        left_out = f"a note below the table is left out, {note[:60]!r}"
+        warnings.warn(f"{path}, sheet {name!r}: {left_out}", stacklevel=2)
     header = [cell or f"column {j}" for j, cell in enumerate(names, start=1)]
     refuse_repeated(header, f"{path}, sheet {name!r}")
     yield header
