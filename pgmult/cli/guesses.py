@@ -42,6 +42,7 @@ _SMALL = 1e-6  # what others leave of a linear combination of theirs
 _LOOKED_AT = 4000  # rows in which linear combinations are looked for
 
 Option = tuple[str, Sequence[Any]]
+Columns = Sequence[ColumnGuess]
 
 
 class Guess(NamedTuple):
@@ -105,34 +106,29 @@ def file_of(path: Path) -> str:
 class Guesses:
     """The columns with what they are good for, and the jobs that fit them."""
 
-    def __init__(self, path: Path, columns: Sequence[ColumnGuess], reading: list[Option]):
-        self.path, self.reading = file_of(path), reading
-        self.every_column, self.folders = columns, set[str]()
-        self.columns = [
-            c for c in columns
-            if c.can_be_named and not c.is_row_number
-            and (4 - (c.is_outcome > 0)) * c.missing < 2 * len(c.cells)
-        ]  # fmt: skip
-        if weights := [c for c in self.columns if c.is_survey_weight]:  # the last adjustment
-            weight = max(weights, key=lambda c: c.spread)
-            self.columns = [
-                c for c in self.columns if c is weight or not c.is_called("weight", "design")
-            ]
+    def __init__(self, path: Path, columns: Columns, reading: list[Option]):
+        self.path, self.reading, self.folders = file_of(path), reading, set[str]()
+        self.every_column = [c for c in columns if c.can_be_named]
         self.num_rows = len(columns[0].cells) if columns else 0
+        self.columns = [
+            c for c in self.every_column
+            if not c.is_row_number and (4 - (c.is_outcome > 0)) * c.missing < 2 * self.num_rows
+        ]  # fmt: skip
+        weights = [c for c in self.columns if c.is_survey_weight]
+        if weights:  # the last adjustment
+            others = {c for c in self.columns if c.is_called("weight", "design")}
+            others.discard(max(weights, key=lambda c: c.spread))
+            self.columns = [c for c in self.columns if c not in others]
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
-        years = [c for c in times if c.is_called("year")]
-        self.time = next(iter([c for c in times if c.is_dates] or years or times), None)
+        times.sort(key=lambda c: (not c.is_dates, not c.is_called("year")))
+        self.time = times[0] if times else None
         counts = [c for c in self.columns if c.is_count and c is not self.time]
         several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
         if fractions > _MOST_NUMBERS:  # a row is a thing that is measured, not a cell of a table
-            counts = [
-                c for c in counts
-                if c.is_sample_size or rules().names["exact count"].fullmatch(c.name.lower())
-            ]  # fmt: skip
-        counts = [] if several else counts
-        counts += [c for c in self.columns if c.is_survey_weight]
+            counts = [c for c in counts if c.is_sample_size or c.is_exact_count]
+        counts = [c for c in ([] if several else counts) + weights if c in self.columns]
         self.count = counts[0] if counts else None
         self.shared = self._shares_in_rows()
         if not (counts or several or self.shared):
@@ -141,15 +137,16 @@ class Guesses:
         self.coordinates = self._coordinates()
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
-        self.subject = list[ColumnGuess]()  # what the file is called after
         self.turned = self._samples_side_by_side()
         self.counted: tuple[str, list[ColumnGuess]] | None = None
+        self.subject = list[ColumnGuess]()  # what the file is called after
         self.counted = self._counts_side_by_side()
         if self.counted is None:
-            names = [re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns]
             stem = re.split(r"[\W_]+", path.stem.lower())
             stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
-            self.subject = [c for c, name in zip(self.columns, names, strict=True) if name in stems]
+            self.subject = [
+                c for c in self.columns if re.sub(r"[\W_]", "", c.name.lower()) in stems
+            ]
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
@@ -182,13 +179,18 @@ class Guesses:
         others = [c for c in self.columns if c not in labels]
         if len(others) != 1 or len(labels) < 2 or not self._may_be_counts(others[0]):
             return None
-        if self._different(*labels) < self.num_rows:
-            return None
-        crossed = (
-            1.5 * self._different(*(x for x in labels if x is not c)) <= self.num_rows
-            for c in labels if c.is_category
+        without = ([x for x in labels if x is not c] for c in self.categories)
+        crossed = any(1.5 * self._different(*columns) <= self.num_rows for columns in without)
+        return others[0] if crossed and self._different(*labels) == self.num_rows else None
+
+    def _is_of_a_group(self, c: ColumnGuess) -> bool:
+        """Whether it follows from labels of another column, as continents do from countries."""
+        groups = (
+            x for x in self.columns
+            if (x.is_category or x.is_scale or x.is_called("person"))
+            and len(c.counts) < len(x.counts) and 3 * len(x.counts) <= self.num_rows
         )  # fmt: skip
-        return others[0] if any(crossed) else None
+        return any(c.follows_from(x) for x in groups)
 
     def _repeated(self) -> ColumnGuess | None:
         """The column of people who have several rows, if there is one."""
@@ -203,7 +205,7 @@ class Guesses:
         many = c.kind == "whole numbers" and 2 * len(c.counts) <= c.counts.total()
         if not many or len(c.counts) <= MOST_OUTCOMES or c.is_measure or c is self.count:
             return False
-        others = [x for x in self.columns if x is not c and 1 < len(x.counts) < len(c.counts)]
+        others = [x for x in self.columns if 1 < len(x.counts) < len(c.counts)]
         return sum(x.follows_from(c) for x in others) > 1
 
     # ------------------------------------------------------------------- outcomes
@@ -216,58 +218,56 @@ class Guesses:
         nor balanced by design.
         """
         scores = {c: self._score(c) for c in self.columns if self._can_be_outcome(c)}
-        ranked = sorted(scores, key=lambda c: -scores[c])
-        ranked = ranked if max(scores.values(), default=0.0) > _LEAST_SCORE else []
-        close = [c for c in ranked if scores[c] >= scores[ranked[0]] - _CLOSE]
-        close = [
-            c for i, c in enumerate(close) if not any(_are_of_one_kind(c, x) for x in close[:i])
-        ]
+        best = max(scores.values(), default=_LEAST_SCORE)
+        close = list[ColumnGuess]()
+        for c in sorted(scores, key=lambda c: -scores[c]) if best > _LEAST_SCORE else ():
+            if scores[c] >= best - _CLOSE and not any(_are_of_one_kind(c, x) for x in close):
+                close.append(c)
         named = [c for c in close if c.is_outcome == 2]
         return (close if len(named) < _MOST_GUESSES else named)[:_MOST_GUESSES]
 
     def _can_be_outcome(self, c: ColumnGuess) -> bool:
+        if c in (self.time, self.count, self.people, *self.places, *self.coordinates) or c.cycle:
+            return False
+        if (c.is_called("person") and c.is_outcome < 2 and not c.is_graded) or (
+            c.is_yes_or_no and self._is_of_a_time(c)
+        ):
+            return False
         most = MOST_OUTCOMES + (MOST_OUTCOMES // 2 if c.is_outcome == 2 else 0)
-        labels = c.is_category and len(c.counts) <= most
-        few = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
-        numbers = few or (c in self.subject and c.kind == "whole numbers")
-        if c.is_code and self.counted is not None and self.counted[0].startswith("p("):
-            numbers = numbers and not _is_at_most(c, self.counted[1][-1])
-        used = c in (self.time, self.count, self.people, *self.places, *self.coordinates)
-        used = used or c.cycle is not None
-        used = used or (c.is_yes_or_no and self._is_of_a_time(c))
-        used = used or (c.is_called("person") and c.is_outcome < 2 and not c.is_graded)
-        return (labels or bool(numbers)) and not used and bool(in_formula(c.name))
+        numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
+        numbers = numbers or (c in self.subject and c.kind == "whole numbers")
+        if c.is_code and self._part_and_total:
+            numbers = not _is_at_most(c, self._part_and_total[1])
+        return (numbers or (c.is_category and len(c.counts) <= most)) and bool(in_formula(c.name))
+
+    @property
+    def _part_and_total(self) -> list[ColumnGuess]:
+        """Columns of successes and of trials, if the table has counts of these."""
+        return self.counted[1] if self.counted and self.counted[0].startswith("p(") else []
 
     def _is_of_a_time(self, c: ColumnGuess) -> bool:
         """Whether a time that repeats says the value, as a year says that of its dummy."""
-        times = [x for x in self.columns if x.is_time and 2 * len(x.counts) <= self.num_rows]
+        times = (x for x in self.columns if x.is_time and 2 * len(x.counts) <= self.num_rows)
         return any(x is not c and c.follows_from(x) for x in times)
 
     def _score(self, c: ColumnGuess) -> float:
-        others = [
-            x for x in self.columns
-            if x not in (self.count, self.people, self.time, *self.identifiers - {c})
-            and len(x.counts) > 1
-        ]  # fmt: skip
-        score = 3.0 if c in self.subject else {2: 3.0, 1: 1.0, 0: 0.0}[c.is_outcome]
+        not_asked = (self.count, self.people, self.time, *self.identifiers - {c})
+        others = [x for x in self.columns if x not in not_asked and len(x.counts) > 1]
+        score = 3.0 if c in self.subject else (0.0, 1.0, 3.0)[c.is_outcome]
         score += 1.5 * (sum(_are_of_one_kind(c, x) for x in self.columns) > _BATTERY)
         score += 1.5 * (c is others[0]) + 1.0 * (c is others[-1])
         score += 0.5 * (len(c.counts) > 2) + 1.0 * c.is_graded + 1.5 * c.is_denied
         score -= 3.0 * c.is_trait + 3.0 * c.is_treatment
         if not c.is_category:
             score -= 0.5 if c.is_yes_or_no else 1.5
-        if self.count is None and len(set(c.counts.values())) == 1:
-            score -= 1.5  # balanced, as designs are
-        if self.count is not None and c.is_category:  # its labels, each once, wherever counted
-            where = [x for x in self.columns if x is not c and x is not self.count]
+        if self.count is None:
+            score -= 1.5 * (len(set(c.counts.values())) == 1)  # balanced, as designs are
+        elif c.is_category:  # its labels, each once, wherever counted
+            where = [x for x in self.columns if x not in (c, self.count)]
             score += 2.0 * (self._different(*where) * len(c.counts) == self.num_rows)
-        if self.people is not None and c.follows_from(self.people):
-            score -= 3.0
-        if any(_are_the_same_things(c, x) for x in self.columns):
-            score -= 3.0
-        if any((x.is_category or x.is_scale) and len(x.counts) > len(c.counts) and c.follows_from(x)
-               and 3 * len(x.counts) <= self.num_rows for x in self.columns):  # fmt: skip
-            score -= 1.5  # what labels of places and things imply
+        score -= 3.0 * (self.people is not None and c.follows_from(self.people))
+        score -= 3.0 * any(_are_the_same_things(c, x) for x in self.columns)
+        score -= 1.5 * self._is_of_a_group(c)  # as places and things imply
         return score - 2.0 * c.missing / max(1, self.num_rows)
 
     def _regression(self) -> Guess | None:
@@ -998,14 +998,6 @@ class Guesses:
             why += f" Rows of all {listed(left)} are added up. If these are places, name the column"
             why += " in --inputs, and a table of their coordinates in --places."
         return Guess("Fields", why, [self._fit("fields", used, options)])
-
-    def _is_of_a_group(self, outcome: ColumnGuess) -> bool:
-        """Whether it follows from labels of another column, as continents do from countries."""
-        return any(
-            len(outcome.counts) < len(c.counts) and 3 * len(c.counts) <= c.counts.total()
-            and outcome.follows_from(c)
-            for c in self.columns if c.is_category or c.is_called("person")
-        )  # fmt: skip
 
     def _coordinates(self) -> list[ColumnGuess]:
         numbers = {column.name.lower(): column for column in self.columns if column.is_number}

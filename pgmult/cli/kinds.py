@@ -151,6 +151,11 @@ class ColumnGuess:
         return rules().names["sample size"].fullmatch(name) is not None
 
     @property
+    def is_exact_count(self) -> bool:
+        """Whether its whole name is that of a count."""
+        return rules().names["exact count"].fullmatch(self.name.lower()) is not None
+
+    @property
     def is_survey_weight(self) -> bool:
         """Whether it holds weights of respondents, which are 1 on average."""
         is_labelled = re.search(r"\bweight(s|ing)?\b", self.title, re.IGNORECASE) is not None
