@@ -43,6 +43,7 @@ _GAP = "  "
 _MOST_ROWS = 100  # that are shown of themselves
 _NARROW, _WIDE = 0.02, 3.0  # intervals whose ends have three digits behind the point
 _SDS = 3.3  # standard deviations of an interval, about
+_ESTIMATES = re.compile(r"mean|median|sd|lower|upper|q0\.\d+")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets evaluate
 
 Form = Callable[[Any], str]
@@ -215,7 +216,7 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[object] | NDArray[np.ge
 
     Whole numbers are written out; others have six digits, or as many as distinguish the cells of a
     column that has no number with more than 15, as labels and places have and computed numbers have
-    not.
+    not. Estimates beside a standard deviation or interval are rounded to a hundredth of it.
 
     Text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, and is no number,
     gets a leading apostrophe: programs for spreadsheets would evaluate it.
@@ -230,11 +231,26 @@ def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | NDArray[np.
     line = io.StringIO(newline="")
     writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
     head = map(_csv_cell, columns)
-    for row in (head, *zip(*map(_csv_column, columns.values()), strict=True)):
+    for row in (head, *zip(*map(_csv_column, _supported(columns).values()), strict=True)):
         writer.writerow(row)
         file.write(line.getvalue().removesuffix("\r\n") + "\n")
         line.seek(0)
         line.truncate()
+
+
+def _supported(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Round estimates to the digits that their standard deviation or interval supports."""
+    estimates = {x: np.asarray(of) for x, of in columns.items() if _ESTIMATES.fullmatch(x)}
+    estimates = {x: values for x, values in estimates.items() if values.dtype.kind == "f"}
+    ends = [of for x, of in estimates.items() if x not in ("mean", "median")]
+    if not ends:
+        return columns
+    sd = estimates.get("sd", (ends[-1] - ends[0]) / _SDS)
+    unit = 10.0 ** np.floor(np.log10(np.where(sd > 0.0, sd, 1.0)) - 2.0)
+    return {
+        **columns,
+        **{x: np.where(sd > 0.0, np.round(of / unit) * unit, of) for x, of in estimates.items()},
+    }
 
 
 def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[object]:

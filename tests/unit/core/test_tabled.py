@@ -65,9 +65,26 @@ def test_cells_that_a_spreadsheet_would_evaluate_are_quoted(tmp_path):
 
 
 def test_numbers_that_differ_by_rounding_have_six_digits(tmp_path):
-    """Standard deviations of two categories are the same number, computed twice."""
-    path = write_csv(tmp_path / "x.csv", {"sd": [0.05615285088352566, 0.056152850883525694]})
-    assert path.read_text().split() == ["sd", "0.0561529", "0.0561529"]
+    """Scores of two categories are the same number, computed twice."""
+    path = write_csv(tmp_path / "x.csv", {"nats": [0.05615285088352566, 0.056152850883525694]})
+    assert path.read_text().split() == ["nats", "0.0561529", "0.0561529"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ({"x": [0.123456], "mean": [12.345678], "sd": [0.3456]}, "0.123456,12.346,0.346"),
+        ({"mean": [0.5012345], "q0.05": [0.4123456], "q0.95": [0.6123456]}, "0.5012,0.4123,0.6123"),
+        (
+            {"mean": [0.123456], "lower": [0.123456], "upper": [0.123456]},
+            "0.123456," * 2 + "0.123456",
+        ),
+        ({"mean": [0.123456], "sd": [0.0]}, "0.123456,0"),
+        ({"mean": ["a"], "sd": [0.0123456]}, "a,0.0123"),
+    ],
+)
+def test_estimates_have_the_digits_that_their_spread_supports(tmp_path, columns, line):
+    assert write_csv(tmp_path / "x.csv", columns).read_text().splitlines()[1] == line
 
 
 def test_computed_numbers_have_six_digits_even_if_two_agree_in_these(tmp_path):
