@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.latent.factors import Factor
 from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
@@ -54,7 +54,7 @@ class Conditioned:
     mean: FloatArray
     log_evidence: float
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw."""
         return self.colour(rng.standard_normal(len(self.mean)))
 
@@ -62,7 +62,7 @@ class Conditioned:
         """The covariance times a vector."""
         return self.factor.solve(g)
 
-    def white(self, rng: np.random.Generator, w: FloatArray) -> FloatArray:
+    def white(self, rng: Generator, w: FloatArray) -> FloatArray:
         """The standard normal numbers that `colour` makes w of."""
         return self.factor.white(w - self.mean)
 
@@ -82,13 +82,13 @@ class Gaussian(Protocol):
     def log_evidence(self) -> float:
         """Log integral of prior times potential, of all columns, up to a constant."""
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw."""
 
     def solve(self, g: FloatArray) -> FloatArray:
         """The covariance times a vector, or of each column."""
 
-    def white(self, rng: np.random.Generator, w: FloatArray) -> Any:
+    def white(self, rng: Generator, w: FloatArray) -> Any:
         """The standard normal numbers of w, drawn where w does not determine them."""
 
     def colour(self, noise: Any) -> FloatArray:
@@ -108,7 +108,7 @@ class WeightFamily(Protocol):
     def is_sd(self) -> NDArray[np.bool_]:
         """A mask of the hyperparameters that are coordinates of standard deviations."""
 
-    def variances(self, gaussian: Any, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: Any, rng: Generator) -> FloatArray:
         """Variances of the predictors, exactly or from draws."""
 
     def log_prior(self, x: FloatArray) -> float:
@@ -202,7 +202,7 @@ class Additive:
         masks = [np.arange(t.num_hyperparameters) < t.num_sds for t in self.terms]
         return np.concatenate([np.zeros(0, dtype=np.bool_), *masks])
 
-    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights from the prior."""
         x = np.concatenate([np.empty(0), *(term.sample(rng) for term in self.terms)])
         return x, self.at(x, self.absorb(*self._flat_potential())).sample(rng)
@@ -282,7 +282,7 @@ class Additive:
             out[at] = _expected_slopes(term, x[at], its)
         return out
 
-    def variances(self, gaussian: Conditioned, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: Conditioned, rng: Generator) -> FloatArray:
         """Variances of the predictors: exact where that is affordable, else from draws."""
         rows, size = self.design.shape
         if not self.layout.is_sparse and 1.0 * rows * size**2 < _AFFORDABLE:

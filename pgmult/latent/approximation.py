@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.latent.additive import Gaussian, WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 from pgmult.variational.sites import Expectation
@@ -116,13 +116,11 @@ class Sites(Protocol):
     def first(self, family: Any) -> tuple[FloatArray, FloatArray]:
         """J and h to begin with."""
 
-    def expected(
-        self, family: Any, gaussian: Any, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray]:
+    def expected(self, family: Any, gaussian: Any, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """J and h from slopes and curvatures that are expected under a distribution of weights."""
 
     def matching(
-        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray, rng: np.random.Generator
+        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray, rng: Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h most of the way to those with which predictors have the right moments."""
 
@@ -159,7 +157,7 @@ class ScalarSites:
         return _expected(self.rows, self.start, np.zeros_like(self.start))
 
     def expected(
-        self, family: WeightFamily, gaussian: Gaussian, rng: np.random.Generator
+        self, family: WeightFamily, gaussian: Gaussian, rng: Generator
     ) -> tuple[FloatArray, FloatArray]:
         """J and h from expected slopes and curvatures."""
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
@@ -167,7 +165,7 @@ class ScalarSites:
 
     def matching(
         self, family: WeightFamily, gaussian: Gaussian, J: FloatArray, h: FloatArray,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """J and h most of the way to moments that match."""
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
@@ -248,9 +246,7 @@ def _spread(
     return float(np.sum(np.var(np.maximum(drawn, -_TOO_FAR), axis=0)))
 
 
-def hyperparameters_near(
-    rng: np.random.Generator, family: WeightFamily, guess: Leaning
-) -> FloatArray:
+def hyperparameters_near(rng: Generator, family: WeightFamily, guess: Leaning) -> FloatArray:
     """A draw from the guess without its long tails that the prior allows, or else its mean."""
     for _ in range(_TRIES):
         x = guess.at(rng.standard_normal(len(guess.mean)))

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import gammaincinv, ndtri
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.sampling.moves import elliptical_slice
 
 REFLECTED = -1.0 / 3.0, math.sqrt(8.0) / 3.0  # cosine and sine of the angle of reflected moves
@@ -73,7 +73,7 @@ class Leaning:
         object.__setattr__(self, "_inverse", np.linalg.inv(self.root))
         object.__setattr__(self, "_moments", _moments(self.lean)[:2])
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw."""
         e = rng.standard_normal(len(self.mean)) * math.sqrt(_DOF / rng.chisquare(_DOF))
         return self.at(e)
@@ -84,7 +84,7 @@ class Leaning:
         z = (np.sinh(np.arcsinh(e) + self.lean) - centre) / scale
         return np.asarray(self.mean + z @ self.root.T)
 
-    def reflected(self, rng: np.random.Generator, x: FloatArray) -> FloatArray:
+    def reflected(self, rng: Generator, x: FloatArray) -> FloatArray:
         """Where x is a draw, another, mostly on the other side: `REFLECTED` on an ellipse of e."""
         e, _ = self._student(x)
         spread = 0.5 * (_DOF + e @ e) / rng.gamma(0.5 * (_DOF + len(e)))
@@ -226,10 +226,7 @@ def _curvature(
 
 
 def sample_hyperparameters(
-    rng: np.random.Generator,
-    log_density: Callable[[FloatArray], float],
-    x: FloatArray,
-    near: Leaning,
+    rng: Generator, log_density: Callable[[FloatArray], float], x: FloatArray, near: Leaning
 ) -> FloatArray:
     """One joint update of all coordinates.
 

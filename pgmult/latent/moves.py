@@ -41,7 +41,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.latent.additive import Additive, Gaussian, WeightFamily
 from pgmult.latent.approximation import Approximation, collapsed
 from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
@@ -90,7 +90,7 @@ class Point(NamedTuple):
 
 
 def swing(
-    rng: np.random.Generator,
+    rng: Generator,
     point: Point,
     target: Target[WeightFamily],
     kicks: int = 3,
@@ -118,7 +118,7 @@ def swing(
     )
 
 
-def turn(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def turn(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """An elliptical slice of each column of the weights."""
     family, rows, base = target
 
@@ -134,7 +134,7 @@ def turn(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -
     return point._replace(w=w, psi=family.predictor(w))
 
 
-def leap(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def leap(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """A new point that does not depend on the old one, or the old one."""
     for _ in range(_TRIES):  # a density cut off at the prior's bounds is the same up to a constant
         x = target.base.guess.sample(rng)
@@ -144,7 +144,7 @@ def leap(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -
 
 
 def reflect(
-    rng: np.random.Generator, point: Point, target: Target[Additive], is_carried: bool = False
+    rng: Generator, point: Point, target: Target[Additive], is_carried: bool = False
 ) -> Point:
     """A point mostly on the other side of what a leap draws from, or the old one.
 
@@ -163,7 +163,7 @@ def reflect(
 
 
 def _weighed(
-    rng: np.random.Generator,
+    rng: Generator,
     point: Point,
     x: FloatArray,
     target: Target[WeightFamily],
@@ -186,7 +186,7 @@ def _weighed(
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
 
-def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def carry(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
     family, rows, base = target
     x = sample_hyperparameters(
@@ -199,14 +199,14 @@ def carry(rng: np.random.Generator, point: Point, target: Target[WeightFamily]) 
     return new if gain > -rng.exponential() else point
 
 
-def interweave(rng: np.random.Generator, point: Point, target: Target[Additive]) -> Point:
+def interweave(rng: Generator, point: Point, target: Target[Additive]) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
     x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total)
     return Point.of(x, w, target)
 
 
 def interwoven(
-    rng: np.random.Generator,
+    rng: Generator,
     family: Additive,
     x: FloatArray,
     w: FloatArray,
@@ -229,9 +229,7 @@ def interwoven(
     return x, w
 
 
-def given_weights(
-    rng: np.random.Generator, family: Additive, x: FloatArray, w: FloatArray
-) -> FloatArray:
+def given_weights(rng: Generator, family: Additive, x: FloatArray, w: FloatArray) -> FloatArray:
     """All hyperparameters by their prior and the density of the weights."""
     x = x.copy()
     parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
@@ -241,9 +239,7 @@ def given_weights(
     return x
 
 
-def _given_weights(
-    rng: np.random.Generator, term: Term, x: FloatArray, w: FloatArray, i: int
-) -> FloatArray:
+def _given_weights(rng: Generator, term: Term, x: FloatArray, w: FloatArray, i: int) -> FloatArray:
     """One hyperparameter of a term by its prior and the density of the weights."""
     if i >= term.num_sds:
 
@@ -273,7 +269,7 @@ def _along(
 
 
 def _stretched(
-    rng: np.random.Generator, term: Term, x: FloatArray, i: int, gain: Callable[[float], float]
+    rng: Generator, term: Term, x: FloatArray, i: int, gain: Callable[[float], float]
 ) -> tuple[FloatArray, float]:
     """A standard deviation, and by how much the weights that it multiplies grow with it."""
     current = sd_at(float(x[i]))
@@ -282,7 +278,7 @@ def _stretched(
 
 
 def _sliced(
-    rng: np.random.Generator, term: Term, x: FloatArray, i: int, gain: Callable[[FloatArray], float]
+    rng: Generator, term: Term, x: FloatArray, i: int, gain: Callable[[FloatArray], float]
 ) -> FloatArray:
     """One hyperparameter by a slice of its prior times the exponential of a gain (Neal 2003)."""
     new = x.copy()

@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design, terms_named
 from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
@@ -111,7 +111,7 @@ class Latent:
         psi = flat.reshape(len(flat), *weights.shape[:-1])
         return np.ascontiguousarray(np.moveaxis(psi, 0, -2)) + offset
 
-    def draw(self, rng: np.random.Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
+    def draw(self, rng: Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
         """Predictors of all rows, ``(num_rows, num_scores)``, with effects of new levels drawn.
 
         Parameters

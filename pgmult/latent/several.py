@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import polygamma
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.latent.additive import Additive, Conditioned
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.categories import MultinomialRows, helmert
@@ -128,9 +128,7 @@ class Several(Additive):
         together = covariance.transpose(0, 2, 1, 3).reshape(*self.design.shape[1:] * 2, -1)
         return np.asarray(blocks.row_covariances(self._rows, together, self.num))
 
-    def points(
-        self, gaussian: Conditioned, rng: np.random.Generator
-    ) -> Iterator[tuple[float, FloatArray]]:
+    def points(self, gaussian: Conditioned, rng: Generator) -> Iterator[tuple[float, FloatArray]]:
         """Weights and predictors, whose weighted means are means over the distribution.
 
         They are the points of a cubature rule of degree 3 (Julier and Uhlmann 2004), or draws
@@ -217,18 +215,13 @@ class BlockSites:
         return self._about([(1.0, self.start)], self.start)
 
     def expected(
-        self, family: Several, gaussian: Conditioned, rng: np.random.Generator
+        self, family: Several, gaussian: Conditioned, rng: Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Potentials with the expected slopes and curvatures."""
         return self._about(family.points(gaussian, rng), family.predictor(gaussian.mean))
 
     def matching(
-        self,
-        family: Several,
-        gaussian: Conditioned,
-        J: FloatArray,
-        h: FloatArray,
-        rng: np.random.Generator,
+        self, family: Several, gaussian: Conditioned, J: FloatArray, h: FloatArray, rng: Generator
     ) -> tuple[FloatArray, FloatArray]:
         """The same, most of the way from the last ones."""
         new_J, new_h = self.expected(family, gaussian, rng)

@@ -35,7 +35,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from pgmult.core.parameters import Checked, Positive, positive, whole
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.sparse import SparseMatrix
 
@@ -73,9 +73,7 @@ def _log_half_t(x: FloatArray, scale: FloatArray | float, dof: float) -> float:
     return total
 
 
-def _sample_half_t(
-    rng: np.random.Generator, scale: FloatArray | float, dof: float, size: int
-) -> FloatArray:
+def _sample_half_t(rng: Generator, scale: FloatArray | float, dof: float, size: int) -> FloatArray:
     return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), LARGEST)
 
 
@@ -120,7 +118,7 @@ class Term(Protocol):
     def start(self) -> FloatArray:
         """Hyperparameters from which a search begins."""
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Hyperparameters from their prior."""
 
     def log_prior(self, x: FloatArray) -> float:
@@ -157,7 +155,7 @@ class Fixed(Checked):
         """None."""
         return np.empty(0)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """None."""
         return np.empty(0)
 
@@ -223,7 +221,7 @@ class Shrunk(Checked):
         """Standard deviations of 0.5."""
         return from_sd(np.full(self.num_sds, 0.5))
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from their priors."""
         common = _sample_half_t(rng, self.scale, self.dof, 1)
         return np.append(common, _sample_half_t(rng, 1.0, 1.0, self.num_sds - 1))
@@ -308,7 +306,7 @@ class LevelEffects(Checked):
         d = self.width
         return np.array([self.eta + 0.5 * (d - 2 - j) for i in range(1, d) for j in range(i)])
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from half-t distributions and LKJ."""
         sds = _sample_half_t(rng, self.scale, self.dof, self.width)
         if self.width == 1:
@@ -369,7 +367,7 @@ class Apart(LevelEffects):
         """Standard deviations."""
         return self.width
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from half-t distributions."""
         return _sample_half_t(rng, self.scale, self.dof, self.width)
 
@@ -457,7 +455,7 @@ class Scaled(_OneSd, Checked):
         """A standard deviation of 0.5."""
         return from_sd(np.array([0.5]))
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from the half-t distribution."""
         return _sample_half_t(rng, self.scale, self.dof, 1)
 
@@ -513,7 +511,7 @@ class Basis(_OneSd, Checked):
         """A standard deviation of 0.5, the median length scale."""
         return np.array([float(from_sd(np.array(0.5))), math.log(self.length)])
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from their priors."""
         length = math.log(self.length) + self.length_sd * rng.standard_normal()
         return np.append(_sample_half_t(rng, self.scale, self.dof, 1), length)
@@ -578,7 +576,7 @@ class Areas(_OneSd, Checked):
         """A standard deviation of 0.5, a share of .95: between none and nearly all."""
         return np.append(from_sd(np.array([0.5])), 3.0)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Draw from their priors."""
         least = 1.0 / (1.0 + math.exp(_MOST_LOG_ODDS))
         share = rng.uniform(least, 1.0 - least)
@@ -668,7 +666,7 @@ class Copies:
         """Where the term starts."""
         return np.asarray(self.term.start())
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """Hyperparameters from their prior."""
         return np.asarray(self.term.sample(rng))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pgmult.core.typing import Array, FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import Array, FloatArray, Generator, IntArray, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.variational.sites import CountSite
 
@@ -216,7 +216,7 @@ class AdditiveRows:
         orders = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
         return np.asarray(orders + scattered(counts, probs, size))
 
-    def simulated(self, rng: np.random.Generator, probs: FloatArray, size: float) -> "AdditiveRows":
+    def simulated(self, rng: Generator, probs: FloatArray, size: float) -> "AdditiveRows":
         """New outcomes of the same totals; of events, a row for each of the table's.
 
         Parameters
@@ -233,9 +233,7 @@ class AdditiveRows:
             times=single.astype(np.float64), entries=None,
         )  # fmt: skip
 
-    def made(
-        self, rng: np.random.Generator, probs: FloatArray, totals: IntArray, size: float
-    ) -> IntArray:
+    def made(self, rng: Generator, probs: FloatArray, totals: IntArray, size: float) -> IntArray:
         """Simulated counts of `totals` observations per row, or events in `totals` rows like it.
 
         Parameters

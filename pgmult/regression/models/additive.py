@@ -51,7 +51,7 @@ from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.sweeps import Sampled, sampler_of
-from pgmult.core.typing import Array, BoolArray, FloatArray, ObservedRows
+from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, ObservedRows
 from pgmult.formulas.design import Design
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of, prior_rows
@@ -214,7 +214,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         structure = structure_of(data, self)
         return RegressionSampler(data, structure, self.priors, self.kicks, not self.draws_anew)
 
-    def prior(self, rng: np.random.Generator, data: AdditiveRows) -> AdditiveRegressionState:
+    def prior(self, rng: Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""
         structure = structure_of(data, self)
         x, flat = map(list, zip(*structure.prior(rng), strict=True))
@@ -224,7 +224,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         return AdditiveRegressionState(structure.weights(flat), np.array(x))
 
     def simulate(
-        self, rng: np.random.Generator, state: AdditiveRegressionState, data: AdditiveRows
+        self, rng: Generator, state: AdditiveRegressionState, data: AdditiveRows
     ) -> AdditiveRows:
         """New counts of the same totals."""
         data.refuse_weights("to be simulated")

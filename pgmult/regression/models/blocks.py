@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import ScalarSites, Sites, approximate, hyperparameters_near
 from pgmult.latent.categories import (
@@ -55,7 +55,7 @@ class Block(Target[Additive]):
 
     __slots__ = ()
 
-    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """Draw hyperparameters and weights from the approximation, where data are possible."""
         for _ in range(_TRIES):
             x = hyperparameters_near(rng, self.family, self.base.guess)
@@ -129,7 +129,7 @@ class ScoreBlocks:
         """Weights of all scores."""
         return np.array(flat)
 
-    def prior(self, rng: np.random.Generator) -> list[tuple[FloatArray, FloatArray]]:
+    def prior(self, rng: Generator) -> list[tuple[FloatArray, FloatArray]]:
         """Hyperparameters and weights of each block from the prior."""
         return [self.family.sample(rng) for _ in range(self.data.num_sticks)]
 
@@ -188,7 +188,7 @@ class Contrasts:
         (w,) = flat
         return np.ascontiguousarray(self.contrasts @ w.reshape(-1, self.contrasts.shape[1]).T)
 
-    def prior(self, rng: np.random.Generator) -> list[tuple[FloatArray, FloatArray]]:
+    def prior(self, rng: Generator) -> list[tuple[FloatArray, FloatArray]]:
         """Hyperparameters and weights of each block from the prior."""
         return [self.family.sample(rng)]
 
@@ -324,7 +324,7 @@ class Ordered:
         out[:, self.is_specific] = w[size:].reshape(-1, num).T
         return out
 
-    def prior(self, rng: np.random.Generator) -> list[tuple[FloatArray, FloatArray]]:
+    def prior(self, rng: Generator) -> list[tuple[FloatArray, FloatArray]]:
         """Hyperparameters and weights from the prior, scores of all rows in order."""
         num, gaps = self.data.num_sticks, len(self.site.counts)
         alone = int(self.is_specific.sum()) == 1

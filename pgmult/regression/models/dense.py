@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import RowsLikelihood
 from pgmult.latent.hyperparameters import REFLECTED
@@ -86,7 +86,7 @@ class Around:
         mean = inverse.T @ (inverse @ shift)
         return cls(mean, precision, inverse, gram, shift, base.spread, scores, back)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw."""
         noise = math.sqrt(self.var) * rng.standard_normal(len(self.mean))
         return np.asarray(self.mean + noise @ self.inverse)
@@ -122,9 +122,7 @@ class Around:
         slope = np.asarray(self.back(rows.slope(self.scores(w))))
         return slope - self.shift + self.gram @ w + heavier * towards
 
-    def swung(
-        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood, kicks: int
-    ) -> FloatArray:
+    def swung(self, rng: Generator, w: FloatArray, rows: RowsLikelihood, kicks: int) -> FloatArray:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
@@ -133,17 +131,13 @@ class Around:
         point = Point(np.empty(0), w, around, w)
         return swing(rng, point, Target(around, rows, around), kicks).w
 
-    def reflected(
-        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood
-    ) -> FloatArray:
+    def reflected(self, rng: Generator, w: FloatArray, rows: RowsLikelihood) -> FloatArray:
         """A point mostly on the other side, or the old one."""
         cos, sin = REFLECTED
         new = self.mean + cos * (w - self.mean) + sin * (self.sample(rng) - self.mean)
         return new if self.lacks(rows, new) - self.lacks(rows, w) > -rng.exponential() else w
 
-    def moved(
-        self, rng: np.random.Generator, w: FloatArray, rows: RowsLikelihood, kicks: int
-    ) -> FloatArray:
+    def moved(self, rng: Generator, w: FloatArray, rows: RowsLikelihood, kicks: int) -> FloatArray:
         """The weights after one sweep."""
         if self.spread < _REFLECTED and not math.isfinite(getattr(rows, "size", math.inf)):
             w = self.reflected(rng, w, rows)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from pgmult.core.blas import one_blas_thread
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import FAR, RowsLikelihood
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
@@ -70,7 +70,7 @@ class SizePrior(NamedTuple):
             return cls(priors.get("scatter", HalfT()), 1e-3, 1e7)
         return cls(priors.get("size", LogNormal(3.0, 2.0)), 0.05, 1e4)
 
-    def sample(self, rng: np.random.Generator) -> float:
+    def sample(self, rng: Generator) -> float:
         """Draw a log size."""
         if isinstance(self.prior, LogNormal):
             log_size = math.log(self.prior.median) + self.prior.sd * rng.standard_normal()
@@ -110,7 +110,7 @@ class RegressionSampler:
             self.blocks: list[Block] = solved(data, structure)
             self.dense: list[Around | None] = dense_blocks(self.blocks)
 
-    def init(self, rng: np.random.Generator) -> AdditiveRegressionState:
+    def init(self, rng: Generator) -> AdditiveRegressionState:
         """Draw weights and hyperparameters from the approximation."""
         return self._state([block.sample(rng) for block in self.blocks])
 
@@ -118,9 +118,7 @@ class RegressionSampler:
         x, flat = zip(*points, strict=True)
         return AdditiveRegressionState(self.structure.weights(flat), np.array(x))
 
-    def step(
-        self, rng: np.random.Generator, state: AdditiveRegressionState
-    ) -> AdditiveRegressionState:
+    def step(self, rng: Generator, state: AdditiveRegressionState) -> AdditiveRegressionState:
         """The state after one sweep, or a new draw from the approximation."""
         if not self.is_exact:
             return self.init(rng)
@@ -135,12 +133,7 @@ class RegressionSampler:
         return self._state(moved)
 
     def _moved(
-        self,
-        rng: np.random.Generator,
-        x: FloatArray,
-        w: FloatArray,
-        block: Block,
-        dense: Around | None,
+        self, rng: Generator, x: FloatArray, w: FloatArray, block: Block, dense: Around | None
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights of one block after its sweep."""
         family, rows, _ = block
@@ -156,7 +149,7 @@ class RegressionSampler:
         return np.append(x, size), w
 
 
-def moved(rng: np.random.Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
+def moved(rng: Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
     """A leap where the approximation is near; or a path, after hyperparameters have moved."""
     spread = target.base.spread
     if spread < _MIDDLE and rng.random() < _LEAPT:
@@ -171,7 +164,7 @@ def moved(rng: np.random.Generator, point: Point, target: Target[Additive], kick
 
 
 def sized(
-    rng: np.random.Generator, log_size: FloatArray, psi: FloatArray, rows: Any, prior: SizePrior
+    rng: Generator, log_size: FloatArray, psi: FloatArray, rows: Any, prior: SizePrior
 ) -> FloatArray:
     """The log size of rows, given the predictors."""
 
