@@ -137,9 +137,9 @@ class Design:
     margins: FloatArray | None = None
 
     @property
-    def num_effects(self) -> int:
-        """Effects of all random terms together."""
-        return sum(term.size for term in self.terms)
+    def groupings(self) -> list[GroupTerm]:
+        """Those of the terms that are of levels."""
+        return [term for term in self.terms if isinstance(term, GroupTerm)]
 
     @property
     def effect_names(self) -> NDArray[np.str_]:
@@ -154,9 +154,9 @@ class Design:
         Coefficients of designs that differ in any of these mean different things, whatever the
         columns' names.
         """
-        parts = [_coding(term) for term in self.terms]
         columns = (self.columns.names, self.columns.num_levels, self.columns.levels)
-        made = (self.formula, self.names, self.centre, self.scale, tuple(parts))
+        terms = tuple(map(_coding, self.terms))
+        made = (self.formula, self.names, self.centre, self.scale, terms)
         more = [x for x in (self.columns.origins, self.margins) if x is not None]
         return fingerprint((made, columns, dict(self.states), *more))
 
@@ -219,13 +219,12 @@ class Design:
         """
         table = as_mapping(covariates, self._column_names)
         columns = self._read(table, num_rows)
+        offsets = _offsets(self._plan, self._coder, columns)
         if num_rows is not None and len(columns.values) != num_rows:
             raise ValueError(
                 f"covariates must have a row for each of the {num_rows} documents of corpus,"
                 f" got {len(columns.values)}"
             )
-        plan, coder = _plan(self.formula, tuple(self._column_names)), self._coder
-        offsets = _offsets(plan, coder, columns)
         return replace(
             self, matrix=self._matrix(columns), columns=columns,
             terms=self._terms_at(table, columns, new_levels),
@@ -235,33 +234,28 @@ class Design:
     @property
     def covariates(self) -> list[str]:
         """Columns that the design is made of, but those whose calendar alone makes groups."""
-        groups = {
-            source_of(name) for term in self.terms if isinstance(term, GroupTerm)
-            for name in term.variables
-        }  # fmt: skip
-        named = {name for node in _plan(self.formula, ()).read for name in names_in(node)}
+        groups = {source_of(name) for term in self.groupings for name in term.variables}
+        named = {name for node in self._plan.read for name in names_in(node)}
         return [name for name in self._column_names if name in named or name not in groups]
 
     def levels_of(self, column: str) -> list[str]:
         """Labels of a column in their order; none of one of numbers or dates."""
         if column in self._column_names:
             return self.columns.levels_of(self.columns.place(column))
-        for term in self.terms:
-            if isinstance(term, GroupTerm) and column in term.variables:
+        for term in self.groupings:
+            if column in term.variables:
                 labels = term.known.labels[:, term.variables.index(column)].tolist()
                 return list(dict.fromkeys(labels))
         return []
 
     def reference_of(self, column: str) -> str | None:
         """The label that ``C(column, contr.treatment(base))`` compares the others with."""
-        for node in _plan(self.formula, ()).read:
+        for node in self._plan.read:
             match node:
                 case Call("C", (Name(name), Call("contr.treatment") as contrast)) if name == column:
                     levels, (base,) = self.levels_of(column), bases_of(contrast)
                     value = base.text if isinstance(base, Text) else str(base)
-                    if not levels:
-                        return label_of(value)
-                    return levels[int(find_labels(levels, [value], column)[0])]
+                    return levels[int(find_labels(levels, [value], column)[0])] if levels else value
         return None
 
     def report_new_labels(
@@ -279,20 +273,15 @@ class Design:
         ValueError
             If it knows none of a column's, as said there.
         """
-        table_of_rows = as_mapping(covariates, self._column_names)
-        groupings = [
-            term for term in self.terms
-            if isinstance(term, GroupTerm) and term.kind in ("group", "slopes")
-        ]  # fmt: skip
-        labels_by_name = {
+        rows = as_mapping(covariates, self._column_names)
+        known = {
             name: labels
-            for term in groupings
+            for term in self.groupings
+            if term.kind in ("group", "slopes")
             for name, labels in zip(term.variables, term.known.labels.T, strict=True)
         }
-        for name, labels in labels_by_name.items():
-            cells = cells_of_rows(
-                table_of_rows, name, num_rows_of(table_of_rows, [source_of(name)])
-            ).values
+        for name, labels in known.items():
+            cells = cells_of_rows(rows, name, num_rows_of(rows, [source_of(name)])).values
             report_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
@@ -303,23 +292,20 @@ class Design:
         ValueError
             If it has others.
         """
-        plan = _plan(formula, tuple(self._column_names))
-        names_of_columns, terms = self.names.tolist(), [term.name for term in self.terms]
-        wanted = [random_term.name for random_term in plan.random]
+        plan, columns = _plan(formula), self.names.tolist()
+        terms, wanted = [term.name for term in self.terms], [one.name for one in plan.random]
         missing = [name for name in wanted if name not in terms]
         missing += [name for name in plan.columns if name not in self._column_names]
         names: list[str] = []
         if not missing:
-            names = list(self._coder.matrix(plan.fixed, self.columns, plan.intercept)[0])
-            missing = [name for name in names if name not in names_of_columns]
+            names, _ = self._coder.matrix(plan.fixed, self.columns, plan.intercept)
+            missing = [name for name in names if name not in columns]
         if missing:
             raise ValueError(
                 f"the formula {formula!r} has {missing[0]}, which the data's formula"
                 f" {self.formula or '~ .'!r} has not"
             )
-        return np.array([names_of_columns.index(name) for name in names]), [
-            terms.index(name) for name in wanted
-        ]
+        return np.array(list(map(columns.index, names))), list(map(terms.index, wanted))
 
     def rows(self, covariates: Any) -> FloatArray:
         """Rows of the design matrix for other values of the same columns.
@@ -344,15 +330,18 @@ class Design:
 
     @property
     def _column_names(self) -> list[str]:
-        return [str(name) for name in self.columns.names]
+        return list(self.columns.names.tolist())
+
+    @property
+    def _plan(self) -> "_Plan":
+        return _plan(self.formula, self._column_names)
 
     @property
     def _coder(self) -> Coding:
         return Coding(self.formula or "~ .", dict(self.states))
 
     def _matrix(self, columns: Columns) -> FloatArray:
-        plan = _plan(self.formula, tuple(self._column_names))
-        matrix = self._coder.matrix(plan.fixed, columns, plan.intercept)[1]
+        matrix = self._coder.matrix(self._plan.fixed, columns, self._plan.intercept)[1]
         if self.margins is not None:
             matrix = matrix - matrix @ self.margins
         return (matrix - self.centre) / self.scale
@@ -370,7 +359,6 @@ class Design:
     def _terms_at(
         self, table: Mapping[str, object], columns: Columns, new_levels: bool
     ) -> tuple[Term, ...]:
-        num_rows = len(columns.values)
         terms: list[Term] = []
         for term in self.terms:
             if not isinstance(term, GroupTerm):
@@ -380,18 +368,19 @@ class Design:
                 forms = [_text_of(node, columns) for node in nodes]
                 terms.append(replace(term, basis=term.rows(inputs, multipliers, forms)))
                 continue
-            cells, _ = _cells_of(term.variables, table, num_rows, term.kind)
+            cells, _ = _cells_of(term.variables, table, len(columns.values), term.kind)
             if term.kind == "map":
                 codes = _find_areas(term.name, term.known, *cells.values())
             else:
                 codes = term.known.find(list(cells.values()), new_levels)
-            new = term.new[:0]
+            new, slopes = term.new[:0], term.slopes
             if (unknown := codes < 0).any():
-                levels, places = Levels.of(
-                    {name: cells_of_name[unknown] for name, cells_of_name in cells.items()}
-                )
+                levels, places = Levels.of({name: x[unknown] for name, x in cells.items()})
                 codes[unknown], new = -1 - places, levels.labels
-            slopes = term.slopes and _slopes_at(term.slopes, self._coder, columns)
+            if slopes is not None:
+                effects = parse(slopes.effects)
+                values = self._coder.matrix(effects.terms, columns, effects.intercept)[1]
+                slopes = replace(slopes, values=(values - slopes.centre) / slopes.scale)
             terms.append(replace(term, codes=codes, new=new, slopes=slopes))
         return tuple(terms)
 
@@ -452,28 +441,24 @@ def make_design(
     standardize = as_flag(standardize, "standardize")
     if formula is not None and not isinstance(formula, str | Formula):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
-    plan = _plan(formula, tuple(table))
+    plan = _plan(formula, list(table))
     text = None if formula is None else plan.formula.text
     for name in plan.formula.columns:
         if name not in table:
             plan.formula.refuse(
                 f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
             )
-    for random_term in plan.random:
-        if random_term.kind not in ("group", "spline") and not every_term:
+    for one in plan.random:
+        if one.kind not in ("group", "spline") and not every_term:
             plan.formula.refuse(
-                f"{random_term.title} is a term of additive regressions alone"
-                " (table.rows(formula)); here groups are written (1 | author), and slopes that"
-                " vary by group, walks, maps and processes are not supported"
+                f"{one.title} is a term of additive regressions alone (table.rows(formula)); here"
+                " random terms are (1 | author) and s(x)"
             )
     if check and not plan.intercept and not every_term:
-        plan.formula.refuse(
-            "it must have an intercept (leave out 0 and -1: the effects of labels are then against"
-            " the reference)"
-        )
+        plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
     num_rows = num_rows_of(table, list(table)) if num_rows is None else num_rows
-    named = [name for name in table if name in plan.columns]
-    columns = read_columns(table, named, num_rows, as_labels=plan.labels)
+    used = [name for name in table if name in plan.columns]
+    columns = read_columns(table, used, num_rows, as_labels=plan.labels)
     coder = Coding(text or "~ .", learns=True)
     labels, matrix = coder.matrix(plan.fixed, columns, plan.intercept)
     if check:
@@ -487,8 +472,7 @@ def make_design(
     if standardize:
         centre, scale = _units(matrix)
         if not plan.intercept:  # about 0, where the predictor is 0
-            scale = np.hypot(centre, scale)
-            centre = np.zeros(len(labels))
+            centre, scale = np.zeros(len(labels)), np.hypot(centre, scale)
     terms = tuple(
         _over_inputs(one, coder, columns)
         if one.inputs
@@ -529,17 +513,15 @@ def _margins(labels: Sequence[str], matrix: FloatArray) -> FloatArray | None:
 
 def table_of(design: Design) -> dict[str, NDArray[Any]]:
     """The columns that a design was made from, labels of groupings included."""
-    columns, table = design.columns, {}
-    for place, name in enumerate(columns.names.tolist()):
-        table[name] = columns.cells(place)
-    for term in design.terms:
-        if isinstance(term, GroupTerm):
-            levels = term.known.labels
-            if len(term.new):  # codes below 0 count from the end
-                levels = np.concatenate([levels, term.new[::-1]])
-            for j, name in enumerate(term.variables):
-                if source_of(name) == name:  # what dates are follows from the dates
-                    table.setdefault(name, levels[term.codes, j])
+    columns = design.columns
+    table = {name: columns.cells(place) for place, name in enumerate(columns.names.tolist())}
+    for term in design.groupings:
+        levels = term.known.labels
+        if len(term.new):  # codes below 0 count from the end
+            levels = np.concatenate([levels, term.new[::-1]])
+        for j, name in enumerate(term.variables):
+            if source_of(name) == name:  # what dates are follows from the dates
+                table.setdefault(name, levels[term.codes, j])
     return table
 
 
@@ -560,10 +542,8 @@ def distinct_rows(design: Design, *more: Array) -> tuple[Design, IntArray]:
     """
     columns = [design.matrix, *(term.design for term in design.terms)]
     columns += [] if design.offset is None else [design.offset]
-    columns += [*design.named_offsets.values(), *more]
-    _, rows, which = np.unique(
-        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
-    )
+    every = np.column_stack([*columns, *design.named_offsets.values(), *more])
+    _, rows, which = np.unique(every, axis=0, return_index=True, return_inverse=True)
     return design.take(rows), which.reshape(-1)
 
 
@@ -587,7 +567,7 @@ class _Random:
         What a curve or a process runs over.
     factors : product
         What a curve is multiplied by.
-    count : int or None
+    count : int
         Knots of a curve, or functions of a process.
     bound : float
         How far a process reaches.
@@ -600,7 +580,7 @@ class _Random:
     map: str = ""
     inputs: tuple[Node, ...] = ()
     factors: Product = ()
-    count: int | None = None
+    count: int = 0
     bound: float = 1.5
 
     @property
@@ -616,29 +596,29 @@ class _Plan:
     ----------
     formula : Formula
     intercept : bool
-    fixed : tuple of products
+    fixed : list of products
         Terms of the design matrix, ``s(x)`` being x.
-    random : tuple
+    random : list
         Groupings, curves and processes in order.
-    offsets : tuple of pairs
+    offsets : list of pairs
         What is added, and the category to whose score; "" where there is none.
-    columns, labels : frozensets of str
+    columns, labels : sets of str
         Columns that are read, and those of them whose numbers are labels.
-    read : tuple of nodes
+    read : list of nodes
         What is read as a column of numbers or labels, not as groups.
     """
 
     formula: Formula
     intercept: bool
-    fixed: tuple[Product, ...]
-    random: tuple[_Random, ...]
-    offsets: tuple[tuple[Node, str], ...]
-    columns: frozenset[str]
-    labels: frozenset[str]
-    read: tuple[Node, ...] = ()
+    fixed: list[Product]
+    random: list[_Random]
+    offsets: list[tuple[Node, str]]
+    columns: set[str]
+    labels: set[str]
+    read: list[Node]
 
 
-def _plan(formula: str | Formula | None, names: tuple[str, ...]) -> _Plan:
+def _plan(formula: str | Formula | None, names: Sequence[str] = ()) -> _Plan:
     """The parts of a formula; of all columns, if there is none."""
     if formula is None:
         return _parts(Formula("~ .", None, True, tuple((Name(name),) for name in names)))
@@ -651,20 +631,15 @@ def _parts(formula: Formula) -> _Plan:
     random: list[_Random] = []
     offsets: list[tuple[Node, str]] = []
     for term in formula.terms:
-        special = [
-            i for i, one in enumerate(term)
-            if isinstance(one, Call) and one.function in SPECIAL
-        ]  # fmt: skip
+        special = [i for i, node in enumerate(term) if node.function in SPECIAL]
         if not special:
             fixed.append(term)
             continue
         at = special[0]
         call = term[at]
-        assert isinstance(call, Call)
         if len(special) > 1 or (len(term) > 1 and call.function != "s"):
             formula.refuse(
-                "(1 | author) and offset(x) must each be a term of its own, and a term has one s(x)"
-                " at most"
+                "(1 | author) and offset(x) are terms by themselves, and s(x) stands in a term once"
             )
         if call.function == "offset":
             offsets.append(_read_offset(call, formula))
@@ -673,14 +648,11 @@ def _parts(formula: Formula) -> _Plan:
         elif call.function != "s":
             random += _groupings(call, formula)
         else:
-            curve = _read_curve(term, at, formula)
-            random.append(curve)
-            (x,) = curve.inputs
-            of_x = x.function if isinstance(x, Call) else "I"
-            plain = of_x.isidentifier() and of_x not in NAMED
+            random.append(_read_curve(term, at, formula))
+            (x,) = random[-1].inputs
+            plain = (x.function or "I").isidentifier() and x.function not in NAMED
             fixed.append((*term[:at], x if plain else Call("I", (x,)), *term[at + 1 :]))
-    called = [random_term.name for random_term in random]
-    if len(set(called)) < len(called):
+    if len({one.name for one in random}) < len(random):
         formula.refuse("each random term must stand in it once")
     unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
     fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
@@ -690,20 +662,17 @@ def _parts(formula: Formula) -> _Plan:
     read += [node for one in random for term in parse(one.effects).terms for node in term]
     groups = [name for one in random for name in one.columns]
     dates = {source_of(name) for name in groups if source_of(name) != name}
-    coded = {name for node in read if _is_coded(node) for name in names_in(node)}
-    plainly = {name for node in read if not _is_coded(node) for name in names_in(node)}
-    return _Plan(
-        formula, formula.intercept, tuple(fixed), tuple(random), tuple(offsets),
-        frozenset(coded | plainly | dates), frozenset(coded - plainly), tuple(read),
-    )  # fmt: skip
+    labels: set[str] = set()  # columns whose cells are labels to C(), and those of other nodes
+    plain_columns: set[str] = set()
+    for node in read:
+        is_coded = node.function == "C" and isinstance(node.arguments[0], Name)
+        (labels if is_coded else plain_columns).update(names_in(node))
+    columns = labels | plain_columns | dates
+    labels -= plain_columns
+    return _Plan(formula, formula.intercept, fixed, random, offsets, columns, labels, read)
 
 
-def _is_coded(node: Node) -> bool:
-    """Whether it takes the cells of a column, themselves, for labels."""
-    return isinstance(node, Call) and node.function == "C" and isinstance(node.arguments[0], Name)
-
-
-def _groupings(call: Call, formula: Formula) -> list[_Random]:
+def _groupings(call: Node, formula: Formula) -> list[_Random]:
     """The groupings of ``(effects | columns)``, ``rw(column)`` or ``car(column, map)``."""
     name, inside = str(call), call.arguments
     if call.function in ("rw", "car"):
@@ -737,7 +706,7 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
         return [(group.name,)]
     if source_of(str(group)) != str(group):
         return [(str(group),)]
-    if isinstance(group, Call) and group.function in (":", "/"):
+    if group.function in (":", "/"):
         first, second = (_levels(argument, formula) for argument in group.arguments)
         both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
         return both if group.function == ":" else [*first, *both]
@@ -747,39 +716,30 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
     )
 
 
-def _read_process(call: Call, formula: Formula) -> _Random:
-    options = dict(call.options)
-    count, bound = options.pop("k", None), options.pop("c", Number(1.5))
-    is_whole = count is None or (isinstance(count, Number) and isinstance(count.value, int))
-    if (
-        not call.arguments or options or not is_whole or not isinstance(bound, Number)
-        or bound.value <= 1 or (isinstance(count, Number) and not 2 <= count.value <= 1000)
-    ):  # fmt: skip
-        formula.refuse(
-            "processes are written gp(x) or gp(x, y, k=20, c=1.5), with k functions along a side,"
-            f" 2 to 1000, that reach to c > 1 times the data's range, got {call}"
-        )
-    number = int(str(count)) if count else None
-    return _Random(
-        str(call), "process", inputs=call.arguments, count=number, bound=float(bound.value)
+def _read_process(call: Node, formula: Formula) -> _Random:
+    options, inputs = dict(call.options), call.arguments
+    default = Number(20 if len(inputs) == 1 else 14)
+    match options.pop("k", default), options.pop("c", Number(1.5)):
+        case Number(int() as count), Number(c) if 2 <= count <= 1000 and c > 1 and inputs:
+            if not options:
+                return _Random(str(call), "process", inputs=inputs, count=count, bound=float(c))
+    return formula.refuse(
+        "processes are written gp(x) or gp(x, y, k=20, c=1.5), with k functions along a side,"
+        f" 2 to 1000, that reach to c > 1 times the data's range, got {call}"
     )
 
 
 def _read_curve(term: Product, at: int, formula: Formula) -> _Random:
-    call = term[at]
-    assert isinstance(call, Call)
-    knots = dict(call.options).pop("knots", Number(KNOTS))
-    is_count = isinstance(knots, Number) and isinstance(knots.value, int) and knots.value >= 4
-    if len(call.arguments) != 1 or {key for key, _ in call.options} - {"knots"} or not is_count:
-        formula.refuse(
-            "curves are written s(x) or s(x, knots=10), with 4 knots at least, and f * s(x) gives"
-            f" each level of f a curve, got {call}"
-        )
-    others = (*term[:at], *term[at + 1 :])
-    return _Random(
-        ":".join(map(str, term)), "spline", inputs=call.arguments, factors=others,
-        count=int(str(knots)),
-    )  # fmt: skip
+    call, others = term[at], (*term[:at], *term[at + 1 :])
+    match call.arguments, call.options or (("knots", Number(KNOTS)),):
+        case (x,), (("knots", Number(int() as count)),) if count >= 4:
+            return _Random(
+                ":".join(map(str, term)), "spline", inputs=(x,), factors=others, count=count
+            )
+    return formula.refuse(
+        "curves are written s(x) or s(x, knots=10), with 4 knots at least, and f * s(x) gives"
+        f" each level of f a curve, got {call}"
+    )
 
 
 def terms_named(text: str) -> list[str]:
@@ -803,12 +763,6 @@ def _group(
 ) -> GroupTerm:
     """Make a term of a grouping; slopes are centred wherever its levels have an intercept, too."""
     name, kind = random_term.name, random_term.kind
-    for column in map(source_of, random_term.columns):
-        if column not in table:
-            plan.formula.refuse(
-                f"it names {column!r}; columns of covariates, the table:"
-                f" {', '.join(table) or 'none'}"
-            )
     cells, orders = _cells_of(random_term.columns, table, len(columns.values), kind)
     if kind == "map":
         return _areas(random_term, cells, plan.formula, maps)
@@ -849,10 +803,9 @@ def _cells_of(
 ) -> tuple[dict[str, Array], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
     columns = {name: cells_of_rows(table, name, num_rows) for name in names}
-    cells = {
-        name: plain_dates(column.values) if kind == "walk" else column.values
-        for name, column in columns.items()
-    }
+    cells = {name: column.values for name, column in columns.items()}
+    if kind == "walk":
+        cells = {name: plain_dates(values) for name, values in cells.items()}
     return cells, {name: column.order for name, column in columns.items()}
 
 
@@ -887,19 +840,12 @@ def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     absent = numbered(labels[codes < 0])[0].tolist()
     if absent:
         more = ", ..." if len(absent) > _MOST_NAMED else ""
-        named = ", ".join(map(repr, absent[:_MOST_NAMED])) + more
         raise ValueError(
             f"the map {on_map!r} of {name} must have every area of column {column!r}, it lacks"
-            f" {named} (a row {absent[0]!r} whose second cell is empty adds an area without"
-            " neighbours, such as an island)"
+            f" {', '.join(map(repr, absent[:_MOST_NAMED]))}{more} (a row {absent[0]!r} whose second"
+            " cell is empty adds an area without neighbours, such as an island)"
         )
     return codes
-
-
-def _slopes_at(slopes: Slopes, coder: Coding, columns: Columns) -> Slopes:
-    effects = parse(slopes.effects)
-    values = coder.matrix(effects.terms, columns, effects.intercept)[1]
-    return replace(slopes, values=(values - slopes.centre) / slopes.scale)
 
 
 def _over_inputs(random_term: _Random, coder: Coding, columns: Columns) -> Term:
@@ -913,7 +859,7 @@ def _over_inputs(random_term: _Random, coder: Coding, columns: Columns) -> Term:
     )  # fmt: skip
     if random_term.kind == "process":
         return process_term(over, random_term.count, random_term.bound)
-    return spline_term(over, random_term.count or KNOTS)
+    return spline_term(over, random_term.count)
 
 
 def _inputs_at(
@@ -945,7 +891,7 @@ def _coding(term: Term) -> tuple[object, ...]:
     return labels if term.slopes is None else (*labels, term.slopes.centre, term.slopes.scale)
 
 
-def _read_offset(call: Call, formula: Formula) -> tuple[Node, str]:
+def _read_offset(call: Node, formula: Formula) -> tuple[Node, str]:
     """What an offset adds, and the category to whose score."""
     match call.arguments:
         case (node,):

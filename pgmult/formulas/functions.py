@@ -24,8 +24,7 @@ other rows. So a row has one answer, alone or in company, and what is stored is 
                             within other functions, such as ``cc(month(date), knots=[4, 7, 10])``
 ==========================  =======================================================================
 
-Splines and polynomials are those of Wood (2017, Generalized Additive Models, section 5.3) and of
-de Boor's recursion.
+Cubic splines are those of Wood (2017, Generalized Additive Models, section 5.3).
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import BSpline, CubicSpline
 
 from pgmult.core.typing import Array, FloatArray
 
@@ -75,22 +74,19 @@ def _poly(
         raise ValueError(f"degree must be 1 to 20, got {degree}")
     if raw:
         return np.stack([np.power(x, k) for k in range(1, degree + 1)], axis=1), state or {}
-    columns, alpha, norms = [np.ones(len(x))], np.empty(degree), np.empty(degree + 1)
-    if state is not None:
-        alpha, norms = state["alpha"], state["norms"]
-    for i in range(degree + 1):
+    learnt = state or {"alpha": np.empty(degree), "norms": np.empty(degree + 1)}
+    columns, alpha, norms = [np.ones(len(x))], learnt["alpha"], learnt["norms"]
+    for i in range(degree):
+        squares = columns[i] ** 2
         if state is None:
-            norms[i] = np.sum(columns[i] ** 2)
-        if i == degree:
-            break
-        if state is None:
-            alpha[i] = np.sum(x * columns[i] ** 2) / np.sum(columns[i] ** 2)
+            norms[i], alpha[i] = np.sum(squares), np.sum(x * squares) / np.sum(squares)
         column = (x - alpha[i]) * columns[i]
         if i >= 1:
             column -= norms[i] / norms[i - 1] * columns[i - 1]
         columns.append(column)
-    basis = np.stack(columns, axis=1) / np.sqrt(norms)
-    return basis[:, 1:], {"alpha": alpha, "norms": norms}
+    if state is None:
+        norms[degree] = np.sum(columns[degree] ** 2)
+    return (np.stack(columns, axis=1) / np.sqrt(norms))[:, 1:], learnt
 
 
 def _bs(
@@ -105,90 +101,81 @@ def _bs(
 ) -> tuple[FloatArray, State]:
     """B-splines without the first, which the intercept stands for."""
     if extrapolation not in ("raise", "clip", "extend"):
-        raise ValueError(
-            f"extrapolation must be 'raise', 'clip' or 'extend', got {extrapolation!r}"
-        )
+        raise ValueError(f"extrapolation must be 'raise', 'clip' or 'extend', got {extrapolation}")
     if not 0 <= degree <= 10:
         raise ValueError(f"degree must be 0 to 10, got {degree}")
     if state is None:
         ends = _ends(x, lower_bound, upper_bound)
-        inner = _inner_knots(x, df, knots, degree)
+        if df is not None and knots is not None:
+            raise ValueError("it takes df or knots, not both")
+        if df is not None and not degree <= df <= 1000:
+            raise ValueError(f"df must be {degree} at least, got {df}")
+        inner = knots or []
+        if df is not None:
+            inner = np.quantile(x, np.linspace(0, 1, df - degree + 2))[1:-1].tolist()
         state = {"knots": np.pad([ends[0], *inner, ends[1]], degree, mode="edge")}
     t = state["knots"]
+    outside = (x < t[0]) | (x > t[-1])
+    if extrapolation == "raise" and outside.any():
+        raise ValueError(
+            f"it is known from {t[0]:g} to {t[-1]:g} alone, got {x[outside][0]:g}"
+            " (extrapolation='clip' or 'extend' goes on from there; s(x) goes on straight)"
+        )
     if extrapolation == "clip":
         x = np.clip(x, t[0], t[-1])
-    elif extrapolation == "raise" and ((x < t[0]) | (x > t[-1])).any():
-        odd = x[(x < t[0]) | (x > t[-1])][0]
-        raise ValueError(
-            f"it is known from {t[0]:g} to {t[-1]:g} alone, got {odd:g} (extrapolation='clip' or"
-            " 'extend' goes on from there; s(x) goes on straight)"
-        )
-    last = len(t) - degree - 1
-    below, above = t[:-1].copy(), t[1:].copy()
-    if extrapolation == "extend":
-        below[degree], above[last - 1] = -np.inf, np.inf
-    inside = (x[:, None] >= below) & (x[:, None] < above)
-    inside[:, last - 1] |= x == t[last]
-    basis = [column.astype(np.float64) for column in inside.T]
-
-    def ahead(i: int, d: int) -> Any:
-        return (x - t[i]) / (t[i + d] - t[i]) if t[i + d] != t[i] else 0
-
-    for d in range(1, degree + 1):
-        basis = [
-            ahead(i, d) * basis[i] + (1 - ahead(i + 1, d)) * basis[i + 1]
-            for i in range(len(basis) - 1)
-        ]
-    return np.stack(basis[1:], axis=1), state
+    return BSpline(t, np.eye(len(t) - degree - 1), degree)(x)[:, 1:], state
 
 
 def _ends(x: FloatArray, lower: float | None, upper: float | None) -> tuple[float, float]:
-    ends = (
-        float(np.min(x) if lower is None else lower), float(np.max(x) if upper is None else upper)
-    )  # fmt: skip
-    if not ends[0] < ends[1]:
-        raise ValueError(f"it must run over different values, got bounds {ends[0]:g}, {ends[1]:g}")
-    return ends
+    low = float(np.min(x) if lower is None else lower)
+    high = float(np.max(x) if upper is None else upper)
+    if not low < high:
+        raise ValueError(f"it must run over different values, got bounds {low:g}, {high:g}")
+    return low, high
 
 
-def _inner_knots(
-    x: FloatArray, df: int | None, knots: list[float] | None, degree: int
-) -> list[float]:
-    if df is not None and knots is not None:
-        raise ValueError("it takes df or knots, not both")
-    if df is None:
-        return list(knots or [])
-    if not degree <= df <= 1000:
-        raise ValueError(f"df must be {degree} at least, got {df}")
-    inner: list[float] = np.quantile(x, np.linspace(0, 1, df - degree + 2))[1:-1].tolist()
-    return inner
+def _cubic(
+    x: FloatArray,
+    state: State | None,
+    df: int | None = None,
+    knots: list[float] | None = None,
+    lower_bound: float | None = None,
+    upper_bound: float | None = None,
+) -> tuple[FloatArray, State]:
+    """Natural cubic splines by their values at knots, those of average 0 over the first rows."""
+    state = state or _learnt(x, df, knots, _ends(x, lower_bound, upper_bound))
+    return _at_knots(x, state["knots"]) @ state["free"], state
 
 
-def _cubic(cyclic: bool) -> Callable[..., tuple[FloatArray, State]]:
-    def spline(
-        x: FloatArray,
-        state: State | None,
-        df: int | None = None,
-        knots: list[float] | None = None,
-        lower_bound: float | None = None,
-        upper_bound: float | None = None,
-    ) -> tuple[FloatArray, State]:
-        """Cubic splines by their values at knots, those of average 0 over the first rows."""
-        if state is None:
-            ends = _ends(x, lower_bound, upper_bound)
-            places = _places(x, df, knots, ends, cyclic)
-            mean = _at_knots(x, places, cyclic).mean(axis=0)
-            free = np.linalg.qr(mean[:, None], mode="complete")[0][:, 1:]
-            state = {"knots": places, "free": free}
-        return _at_knots(x, state["knots"], cyclic) @ state["free"], state
+def _cyclic(
+    x: FloatArray,
+    state: State | None,
+    df: int | None = None,
+    knots: list[float] | None = None,
+    lower_bound: float | None = None,
+    upper_bound: float | None = None,
+    period: float | None = None,
+) -> tuple[FloatArray, State]:
+    """Cyclic cubic splines, which close after a period."""
+    if period is not None and (upper_bound is not None or not period > 0.0):
+        raise ValueError(f"it takes a positive period or an upper bound, got period {period}")
+    if state is None:
+        lower_bound = float(np.min(x)) if lower_bound is None else lower_bound
+        if upper_bound is None and period is None and not (x % 1.0).any():
+            period = float(np.max(x)) - lower_bound + 1.0
+        upper_bound = upper_bound if period is None else lower_bound + period
+        state = _learnt(x, df, knots, _ends(x, lower_bound, upper_bound), is_cyclic=True)
+    return _at_knots(x, state["knots"], is_cyclic=True) @ state["free"], state
 
-    return spline
 
-
-def _places(
-    x: FloatArray, df: int | None, knots: list[float] | None, ends: tuple[float, float],
-    cyclic: bool,
-) -> FloatArray:  # fmt: skip
+def _learnt(
+    x: FloatArray,
+    df: int | None,
+    knots: list[float] | None,
+    ends: tuple[float, float],
+    is_cyclic: bool = False,
+) -> State:
+    """The knots of a cubic spline, and combinations of its values there of average 0."""
     if (df is None) == (knots is None):
         raise ValueError("it takes df or knots, one of the two")
     inner: Any = knots
@@ -196,19 +183,20 @@ def _places(
         if not 1 <= df <= 1000:
             raise ValueError(f"df must be 1 to 1000, got {df}")
         within = np.unique(x[(ends[0] <= x) & (x <= ends[1])])
-        inner = np.percentile(within, np.linspace(0, 100, df - 1 + cyclic + 2)[1:-1].tolist())
+        inner = np.percentile(within, np.linspace(0, 100, df + 1 + is_cyclic)[1:-1])
     places = np.unique([*ends, *inner])
     if len(places) < len(inner) + 2 or places[0] < ends[0] or places[-1] > ends[1]:
         raise ValueError(
             f"its {len(inner)} knots must be different and between {ends[0]:g} and {ends[1]:g}"
             " (take a smaller df)"
         )
-    return places
+    mean = _at_knots(x, places, is_cyclic).mean(axis=0)
+    return {"knots": places, "free": np.linalg.qr(mean[:, None], mode="complete")[0][:, 1:]}
 
 
-def _at_knots(x: FloatArray, knots: FloatArray, cyclic: bool) -> FloatArray:
+def _at_knots(x: FloatArray, knots: FloatArray, is_cyclic: bool = False) -> FloatArray:
     """What the values at each knot add to a spline at x, ``(len(x), num_values)``."""
-    if not cyclic:
+    if not is_cyclic:
         return natural_spline(knots, np.eye(len(knots)), x)
     circle = np.vstack([np.eye(len(knots) - 1), np.eye(1, len(knots) - 1)])
     around = knots[0] + (x - knots[0]) % (knots[-1] - knots[0])
@@ -233,29 +221,9 @@ def natural_spline(knots: FloatArray, values: FloatArray, x: FloatArray) -> Floa
     return np.asarray(spline(inside) + spline(inside, 1) * (x - inside)[:, None])
 
 
-def _cyclic(
-    x: FloatArray,
-    state: State | None,
-    df: int | None = None,
-    knots: list[float] | None = None,
-    lower_bound: float | None = None,
-    upper_bound: float | None = None,
-    period: float | None = None,
-) -> tuple[FloatArray, State]:
-    """Cyclic cubic splines, which close after a period."""
-    if period is not None and (upper_bound is not None or not period > 0.0):
-        raise ValueError(f"it takes a positive period or an upper bound, got period {period}")
-    if state is None and upper_bound is None:
-        lower_bound = float(np.min(x)) if lower_bound is None else lower_bound
-        if period is None and not (x % 1.0).any():
-            period = float(np.max(x)) - lower_bound + 1.0
-        upper_bound = None if period is None else lower_bound + period
-    return _cubic(True)(x, state, df, knots, lower_bound, upper_bound)
-
-
 BASES: Mapping[str, Callable[..., tuple[FloatArray, State]]] = {
-    "center": _center, "scale": _scale, "poly": _poly, "bs": _bs, "cr": _cubic(False),
-    "cs": _cubic(False), "cc": _cyclic,
+    "center": _center, "scale": _scale, "poly": _poly, "bs": _bs, "cr": _cubic,
+    "cs": _cubic, "cc": _cyclic,
 }  # fmt: skip
 """``function(x, state, **options) -> columns, state``: with state None it learns from x."""
 

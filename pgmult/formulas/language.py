@@ -24,10 +24,10 @@ ValueError: formula '~ {a.rank()}': cannot read '{' (make a column of it first)
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import ClassVar, NoReturn
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
@@ -43,8 +43,17 @@ _OF_SIGN = 6  # -x ** 2 is -(x ** 2), and -x : y is (-x) : y
 _DEEPEST, _MOST_TERMS = 40, 10_000  # brackets within brackets; terms of a product
 
 
+class _Leaf:
+    """A node that is no function of others."""
+
+    __slots__ = ()
+    function: ClassVar[str] = ""
+    arguments: ClassVar[tuple["Node", ...]] = ()
+    options: ClassVar[tuple[tuple[str, "Node"], ...]] = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(_Leaf):
     """A column."""
 
     name: str
@@ -54,7 +63,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(_Leaf):
     """A number; True and False are 1 and 0."""
 
     value: float | int
@@ -64,7 +73,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(_Leaf):
     """A string, of a label or an option."""
 
     text: str
@@ -96,7 +105,7 @@ class Call:
         return f"{self.function}({', '.join(texts)})"
 
     def _in_brackets(self, node: "Node") -> str:
-        if not isinstance(node, Call) or node.function not in _STRENGTH:
+        if node.function not in _STRENGTH:
             return str(node)
         first = node is self.arguments[0]
         weaker = _STRENGTH[node.function] < _STRENGTH[self.function] + (not first)
@@ -143,10 +152,9 @@ def names_in(node: Node) -> Iterator[str]:
     """Names of the columns in a tree, in order."""
     if isinstance(node, Name):
         yield node.name
-    elif isinstance(node, Call):
-        nodes = (*node.arguments, *(value for _, value in node.options))
-        for child in node.arguments[:1] if node.function in ("C", "car") else nodes:
-            yield from names_in(child)
+    nodes = (*node.arguments, *(value for _, value in node.options))
+    for child in node.arguments[:1] if node.function in ("C", "car") else nodes:
+        yield from names_in(child)
 
 
 def parse(text: str, by_degree: bool = True) -> Formula:
@@ -164,16 +172,14 @@ def parse(text: str, by_degree: bool = True) -> Formula:
     ValueError
         That shows the formula and what cannot be read in it.
     """
-    plain = Formula(text, None, True, ())
-    left, tilde, right = text.partition("~")
+    left, right = text.split("~", 1) if "~" in text else ("", text)
+    outcome = _read(left, text) if left.strip() else None
+    formula = Formula(text, outcome, True, ())
     if "~" in right:
-        plain.refuse("it has more than one ~")
-    outcome = _read(left, text) if tilde and left.strip() else None
-    tree = _read(right if tilde else left, text)
-    terms = _expanded(Call("+", (Number(1), tree)), plain)
-    named = [term for term in terms if term]
-    order = sorted(named, key=len) if by_degree else named
-    return replace(plain, outcome=outcome, intercept=() in terms, terms=tuple(order))
+        formula.refuse("it has more than one ~")
+    intercept, terms = sum_of(_read(right, text), formula)
+    terms = tuple(sorted(terms, key=len)) if by_degree else terms
+    return replace(formula, intercept=intercept, terms=terms)
 
 
 def sum_of(node: Node, formula: Formula) -> tuple[bool, tuple[Term, ...]]:
@@ -197,11 +203,11 @@ class _Reader:
     formula: str
     tokens: list[tuple[str, str]]
     place: int = 0
-    depth: int = field(default=0)
+    depth: int = 0
 
     def refuse(self, why: str) -> NoReturn:
         place = max(self.place, 1)
-        (before, first), (kind, second) = [*self.tokens, ("", "")][place - 1 : place + 1]
+        (before, first), (kind, second) = self.tokens[place - 1 : place + 1]
         if before in ("name", "number") and kind == "name":
             blank = "" if f"{first}{second}" in self.formula else " "
             why += f" (write a column of that name in backticks: `{first}{blank}{second}`)"
@@ -226,8 +232,7 @@ class _Reader:
         left = self.operand()
         while (strength := _STRENGTH.get(sign := self.sign().replace("^", "**"), -1)) >= least:
             self.place += 1
-            right = self.expression(strength + (sign != "**"))
-            left = Call(sign, (left, right))
+            left = Call(sign, (left, self.expression(strength + (sign != "**"))))
         self.depth -= 1
         return left
 
@@ -244,38 +249,31 @@ class _Reader:
             name = token.removeprefix("np.").removeprefix("numpy.")
             if self.sign() == "(":
                 self.place += 1
-                return self.call(name)
+                items = self.items(")")
+                arguments = tuple(value for key, value in items if not key)
+                return Call(name, arguments, tuple((key, value) for key, value in items if key))
             return Number(int(token == "True")) if token in ("True", "False") else Name(token)
         if token == "(":
             inside = self.expression()
             self.take(")")
             return inside
         if token == "[":
-            items = self.items("]")
-            return Call("[", tuple(value for _, value in items))
+            return Call("[", tuple(value for _, value in self.items("]")))
         if token in ("+", "-"):
             return Call(token, (self.expression(_OF_SIGN),))
         text = repr(token) if token else "the end"
         return self.refuse(f"expected a column, a number or a function but found {text}")
 
-    def call(self, name: str) -> Call:
-        items = self.items(")")
-        arguments = tuple(value for key, value in items if not key)
-        return Call(name, arguments, tuple((key, value) for key, value in items if key))
-
-    def items(self, end: str) -> Iterator[tuple[str, Node]] | list[tuple[str, Node]]:
+    def items(self, end: str) -> list[tuple[str, Node]]:
         """What stands between commas, with the names of options."""
         pairs: list[tuple[str, Node]] = []
         while self.sign() != end:
             if pairs:
                 self.take(",")
-            key, after = (
-                self.tokens[self.place],
-                self.tokens[min(self.place + 1, len(self.tokens) - 1)],
-            )
-            named = key[0] == "name" and after == ("sign", "=")
+            (kind, key), after = self.tokens[self.place : self.place + 2]
+            named = kind == "name" and after == ("sign", "=")
             self.place += 2 * named
-            pairs.append((key[1] if named else "", self.expression()))
+            pairs.append((key if named else "", self.expression()))
         self.place += 1
         return pairs
 
@@ -292,7 +290,7 @@ def _read(text: str, formula: str) -> Node:
         kind = str(match.lastgroup)
         tokens.append((kind, match[kind]))
         place = match.end()
-    reader = _Reader(formula, [*tokens, ("end", "")])
+    reader = _Reader(formula, [*tokens, ("end", ""), ("end", "")])
     tree = reader.expression()
     if reader.place < len(tokens):
         reader.refuse(f"cannot read {reader.tokens[reader.place][1]!r} where it stands")
@@ -310,13 +308,11 @@ def _expanded(node: Node, formula: Formula) -> tuple[Term, ...]:
         return ((),) if node.value == 1 else ()
     if isinstance(node, Text):
         formula.refuse(f"{node} is a text, not a column (columns of any name stand in `...`)")
-    if isinstance(node, Call) and node.function in ("+", "-"):
+    if node.function in ("+", "-"):
         return _sum(node, formula)
-    if isinstance(node, Call) and node.function == "**":
-        return _power(node.arguments, formula)
-    if isinstance(node, Call) and node.function in (":", "*", "/"):
-        return _product(node, formula)
-    return ((node,),)
+    if node.function == "**":
+        return _power(node, formula)
+    return _product(node, formula) if node.function in (":", "*", "/") else ((node,),)
 
 
 def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
@@ -337,28 +333,25 @@ def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
 def _signed(node: Node) -> list[tuple[str, Node]]:
     """The parts of a sum with their signs."""
     parts: list[tuple[str, Node]] = []
-    remaining: Node | None = node
-    while isinstance(remaining, Call) and remaining.function in ("+", "-"):
-        *before, last = remaining.arguments
-        parts += [("-", last)] if remaining.function == "-" else reversed(_signed(last))
-        remaining = before[0] if before else None
-    return [*([] if remaining is None else [("+", remaining)]), *reversed(parts)]
+    before: Sequence[Node] = (node,)
+    while before and before[0].function in ("+", "-"):
+        sign, (*before, last) = before[0].function, before[0].arguments
+        parts += [("-", last)] if sign == "-" else reversed(_signed(last))
+    return [*(("+", first) for first in before), *reversed(parts)]
 
 
-def _product(node: Call, formula: Formula) -> tuple[Term, ...]:
+def _product(node: Node, formula: Formula) -> tuple[Term, ...]:
     """Terms of a:b, of a * b, which are a + b + a:b, and of a / b, which are a + a:b."""
     left, right = (_expanded(operand, formula) for operand in node.arguments)
     if node.function == "/":
-        every: Term = ()
-        for term in left:
-            every = _together(every, term)
+        every = tuple(dict.fromkeys(chain.from_iterable(left)))
         return _unique((*left, *(_together(every, term) for term in right)))
     alone = (*left, *right) if node.function == "*" else ()
     return _unique((*alone, *_products(left, right, formula)))
 
 
-def _power(parts: tuple[Node, ...], formula: Formula) -> tuple[Term, ...]:
-    base, times = parts
+def _power(node: Node, formula: Formula) -> tuple[Term, ...]:
+    base, times = node.arguments
     if not isinstance(times, Number) or times.value not in range(1, 10):
         formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
     product = terms = _expanded(base, formula)

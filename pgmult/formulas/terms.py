@@ -329,14 +329,14 @@ class ProcessTerm(BasisTerm):
         return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))
 
 
-def process_term(over: Inputs, count: int | None, bound: float) -> ProcessTerm:
+def process_term(over: Inputs, count: int, bound: float) -> ProcessTerm:
     """A Gaussian process over inputs.
 
     Parameters
     ----------
     over : Inputs
-    count : int, optional
-        Functions along the longest side; 20 for one input and 14 for several, if left out.
+    count : int
+        Functions along the longest side.
     bound : float
         How far out the box ends, 1 being the data's own range.
 
@@ -352,7 +352,6 @@ def process_term(over: Inputs, count: int | None, bound: float) -> ProcessTerm:
         raise ValueError(f"{over.name} needs different values of {constant}")
     unit = float((high - low).max() / 2.0)
     reach = bound * np.maximum((high - low) / 2.0 / unit, _NARROWEST)
-    count = (20 if len(reach) == 1 else 14) if count is None else count
     frequencies = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
     waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
     # of several inputs those that are not finer than the finest along the longest side

@@ -39,7 +39,7 @@ def test_a_formula_parts_into_covariates_and_random_terms():
         ("party:s(year, knots=6)", "spline", 12),
     ]
     assert design.terms[1].levels[design.terms[1].codes].tolist() == COLUMNS["author"]
-    assert design.num_effects == len(design.effect_names) == 34
+    assert len(design.effect_names) == 34
     assert "prevalence ~ party * s(year, knots=6) + (1 | author)" in repr(data())
 
 

@@ -88,7 +88,7 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope):
 def test_curves(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
     posterior = point_mass(
-        data, rng.normal(size=(4, 3)), np.eye(3), rng.normal(size=(data.design.num_effects, 3)),
+        data, rng.normal(size=(4, 3)), np.eye(3), rng.normal(size=(len(data.design.effect_names), 3)),
         np.full(2, 0.1),
     )  # fmt: skip
     run = effects(posterior, "year", by="party")
@@ -258,7 +258,7 @@ def test_new_authors_add_their_own_covariance(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ year + (1 | author)")
     coefficients = rng.normal(size=(2, 3))
     Sigma = np.array([[0.5, 0.1, 0.0], [0.1, 0.2, 0.1], [0.0, 0.1, 0.3]])
-    u = rng.normal(size=(data.design.num_effects, 3))
+    u = rng.normal(size=(len(data.design.effect_names), 3))
     model = StructuralTopics(3)
     posterior = repeated(
         model, data, coefficients=coefficients, Sigma=Sigma, effects=u,
