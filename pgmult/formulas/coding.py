@@ -10,6 +10,7 @@ the rows, decides how other rows are coded.
 """
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,36 +21,19 @@ import numpy as np
 from pgmult.core.arguments import under_name
 from pgmult.core.labels import find_labels, label_of
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.formulas.columns import Columns, days_of, read_columns
-from pgmult.formulas.functions import (
-    BASES,
-    CALENDAR,
-    NAMED,
-    OPERATORS,
-    PERIODS,
-    ROWWISE,
-    SPECIAL,
-    State,
-    known_functions,
-)
-from pgmult.formulas.language import (
-    Call,
-    Name,
-    Node,
-    Number,
-    Term,
-    Text,
-    names_in,
-    parse_expression,
-)
+from pgmult.formulas import functions, language
+from pgmult.formulas.columns import Columns, read_columns
+from pgmult.formulas.functions import BASES, CALENDAR, NAMED, OPERATORS, ROWWISE, State
+from pgmult.formulas.language import Call, Name, Node, Number, Term, Text
 
 Scoped = tuple[tuple[str, bool], ...]
 """Factors of a product, and whether labels leave out their first."""
 
 _CONTRASTS = ("contr.treatment", "contr.sum")
+_OF_DATES = (*CALENDAR, "days")
 
 
-def bases_of(contrast: Call) -> tuple[Node, ...]:
+def bases_of(contrast: Node) -> tuple[Node, ...]:
     """What ``contr.treatment("a")``, or ``contr.treatment(base="a")``, is given."""
     return *contrast.arguments, *(value for _, value in contrast.options)
 
@@ -65,16 +49,14 @@ class _Labels:
 
     def columns(self, name: str, reduced: bool) -> list[tuple[str, FloatArray]]:
         """An indicator of each level; less that of the last one, if they are to sum to 0."""
-        of = [(self.codes == i).astype(np.float64) for i in range(len(self.levels))]
+        every = [(self.codes == i).astype(np.float64) for i in range(len(self.levels))]
+        of = list(zip(self.levels, every, strict=True))
         if not reduced:
-            return [(f"{name}[{level}]", of[i]) for i, level in enumerate(self.levels)]
+            return [(f"{name}[{level}]", one) for level, one in of]
         if self.to_sum:
-            return [
-                (f"{name}[S.{level}]", of[i] - of[-1]) for i, level in enumerate(self.levels[:-1])
-            ]
-        return [
-            (f"{name}[T.{level}]", of[i]) for i, level in enumerate(self.levels) if i != self.base
-        ]
+            return [(f"{name}[S.{level}]", one - every[-1]) for level, one in of[:-1]]
+        del of[self.base]
+        return [(f"{name}[T.{level}]", one) for level, one in of]
 
 
 @dataclass(slots=True, eq=False)
@@ -103,16 +85,15 @@ class Coding:
         columns = [("Intercept", np.ones(len(rows.values)))] if intercept else []
         spanned: set[frozenset[tuple[str, bool]]] = {frozenset()} if intercept else set()
         for term in terms:
-            keys = [str(factor) for factor in term]
             choices = [
                 ((key, True), None) if isinstance(factors[key], _Labels) else ((key, False),)
-                for key in keys
+                for key in map(str, term)
             ]
             span = [tuple(one for one in chosen if one) for chosen in product(*choices)]
             new = [scoped for scoped in span if frozenset(scoped) not in spanned]
             spanned.update(map(frozenset, new))
             for scoped in _fewest(new):
-                columns += self._product(scoped, term, factors, len(rows.values))
+                columns += _product(scoped, term, factors, len(rows.values))
         names, values = [name for name, _ in columns], [column for _, column in columns]
         matrix = np.column_stack(values) if values else np.empty((len(rows.values), 0))
         bad = ~np.isfinite(matrix)
@@ -133,36 +114,23 @@ class Coding:
             self._refuse(f"{node} must be one column of finite numbers")
         return value
 
-    def _product(
-        self, scoped: Scoped, term: Term, factors: Mapping[str, Any], num_rows: int
-    ) -> list[tuple[str, FloatArray]]:
-        titles = {str(factor): _title(factor) for factor in term}
-        parts = []
-        for key, reduced in scoped:
-            factor, title = factors[key], titles[key]
-            if isinstance(factor, _Labels):
-                parts.append(factor.columns(title, reduced))
-            elif factor.ndim == 1:
-                parts.append([(title, factor)])
-            else:
-                parts.append([(f"{title}[{j + 1}]", column) for j, column in enumerate(factor.T)])
-        columns = []
-        for backwards in product(*reversed(parts)):  # the first factor changes fastest
-            chosen = backwards[::-1]
-            column = np.ones(num_rows)
-            for _, values in chosen:
-                column = column * values
-            columns.append((":".join(name for name, _ in chosen), column))
-        return columns
-
     def _factor(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
-        if isinstance(node, Call) and node.function in OPERATORS:
+        if node.function in OPERATORS:
             self._refuse(f"{node} is arithmetic among terms: write I({node})")
         with np.errstate(all="ignore"):  # what comes out is checked
             value = self._value(node, rows)
-        if isinstance(node, Call) and node.function in NAMED and not isinstance(value, _Labels):
-            return self._named(node, value)
-        return value
+        if node.function not in NAMED or isinstance(value, _Labels):
+            return value
+        names = NAMED[node.function]
+        texts = [names[int(number) - 1] for number in value]
+        return self._known(str(node), texts, [name for name in names if name in set(texts)])
+
+    def _known(self, key: str, texts: Sequence[str], levels: list[str], name: str = "") -> _Labels:
+        """Texts as labels: those of the first rows, in the order of `levels` there."""
+        if self.learns:
+            self.states[key] = {"levels": np.array(levels, dtype=np.str_)}
+        known = self.states[key]["levels"].tolist()
+        return _Labels(find_labels(known, texts, name or key), known)
 
     def _value(self, node: Node, rows: Columns) -> "_Labels | FloatArray":
         """What an expression is in every row."""
@@ -185,42 +153,26 @@ class Coding:
                 return np.asarray(ROWWISE[function](self._number(only, rows, function)))
             case Call(function, (first, *_)) if function in BASES:
                 return self._basis(node, first, rows)
-            case Call(function, (only,)) if (
-                function in CALENDAR or function == "days"
-            ) and not node.options:
+            case Call(function, (only,)) if function in _OF_DATES and not node.options:
                 return self._calendar(function, only, rows)
-            case Call(function) if (
-                function in BASES or function in ROWWISE or function in CALENDAR
-                or function == "days"
-            ):  # fmt: skip
-                self._refuse(f"{function}() takes a column, got {node}")
-            case Call(function):
-                if function in SPECIAL:
-                    self._refuse(f"{node} must be a term of its own")
+            case Call(function) if function in functions.SPECIAL:
+                self._refuse(f"{node} must be a term of its own")
+            case Call(function) if function not in (*BASES, *ROWWISE, *_OF_DATES):
                 self._refuse(
-                    f"there is no function {function}() (functions are {known_functions()}; of"
-                    " anything else make a column first)"
+                    f"there is no function {function}() (functions are"
+                    f" {functions.known_functions()}; of anything else make a column first)"
                 )
-        return self._refuse(f"{node} is no column")
+        takes = f"{node.function}() takes a column, got {node}" if node.function else ""
+        return self._refuse(takes or f"{node} is no column")
 
     def _calendar(self, function: str, node: Node, rows: Columns) -> FloatArray:
         """What a calendar says of dates."""
-        j = rows.place(node.name) if isinstance(node, Name) else -1
-        if j < 0 or rows.origin_of(j) is None:
+        j = _date_at(node, rows)
+        if j is None:
             self._refuse(f"{function}() takes a column of dates (1999-12-31), and {node} is none")
         if function == "days":
             return rows.values[:, j]
         return np.asarray(CALENDAR[function](rows.cells(j).astype("datetime64[ms]")))
-
-    def _named(self, node: Call, numbers: FloatArray) -> _Labels:
-        """Months or weekdays as labels: those of the first rows, in their order."""
-        key, names = str(node), NAMED[node.function]
-        texts = [names[int(number) - 1] for number in numbers]
-        if self.learns:
-            present = [name for name in names if name in set(texts)]
-            self.states[key] = {"levels": np.array(present, dtype=np.str_)}
-        levels = self.states[key]["levels"].tolist()
-        return _Labels(find_labels(levels, texts, key), levels)
 
     def _column(self, name: str, rows: Columns) -> "_Labels | FloatArray":
         j = rows.place(name)
@@ -242,13 +194,13 @@ class Coding:
                 if not isinstance(right, Text | Number):
                     self._refuse(f"labels are compared with a label, got {node}")
                 asked = right.text if isinstance(right, Text) else right.value
-                code = find_labels(column.levels, [asked], left.name)[0]
-                same = column.codes == code
+                same = column.codes == find_labels(column.levels, [asked], left.name)[0]
                 return np.asarray(same == (operator == "=="), dtype=np.float64)
-        if isinstance(left, Name) and isinstance(right, Text):
-            origin = rows.origin_of(rows.place(left.name))
-            if origin is not None:
-                right = Number(self._days_to(right, left.name, origin))
+        if isinstance(right, Text) and (j := _date_at(left, rows)) is not None:
+            try:
+                right = Number(float(rows.days_of(j, [right.text])[0]))
+            except ValueError:
+                self._refuse(f"{left} is compared with a date (1999-12-31), got {right}")
         first, second = (
             operand.value if isinstance(operand, Number) else self._number(operand, rows, operator)
             for operand in (left, right)
@@ -256,78 +208,58 @@ class Coding:
         result = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
         return result if result.ndim else np.full(len(rows.values), float(result))
 
-    def _days_to(self, date: Text, column: str, origin: float) -> float:
-        """A date that a formula writes out as what its column counts."""
-        try:
-            return float(days_of([date.text], column, origin)[0])
-        except ValueError:
-            self._refuse(f"{column} is compared with a date (1999-12-31), got {date}")
-
     def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:
         """Columns of a function that learns, by what it learnt."""
         function, key = BASES[node.function], str(node)
         allowed = list(inspect.signature(function).parameters)[2:]
         options = dict(zip(allowed, map(self._constant, node.arguments[1:]), strict=False))
         options |= {name: self._constant(value) for name, value in node.options}
-        odd = [name for name in options if name not in allowed]
-        if odd or len(node.arguments) - 1 > len(allowed):
+        if options.keys() - set(allowed) or len(node.arguments) - 1 > len(allowed):
             listed = ", ".join(allowed) or "none"
             self._refuse(f"{node.function}() has the options {listed}, got {node}")
-        calendar = first.function if isinstance(first, Call) and node.function == "cc" else ""
-        if calendar in PERIODS and not options.keys() & {"lower_bound", "upper_bound", "period"}:
-            options["lower_bound"], options["upper_bound"] = PERIODS[calendar]
-        state = None if self.learns and key not in self.states else self.states[key]
+        period = functions.PERIODS.get(first.function) if node.function == "cc" else None
+        if period and not options.keys() & {"lower_bound", "upper_bound", "period"}:
+            options["lower_bound"], options["upper_bound"] = period
+        state = self.states.get(key) if self.learns else self.states[key]
         x = self._number(first, rows, node.function)
         if not np.isfinite(x).all():
             self._refuse(f"{first} must be finite in {node}")
         try:
-            basis, state = function(x, state, **options)
+            basis, self.states[key] = function(x, state, **options)
         except (TypeError, ValueError) as error:
-            self._refuse(f"{node} cannot be made: {error}{_unit_of(first, rows)}")
-        self.states[key] = state
+            j, unit = _date_at(first, rows), ""
+            if j is not None:
+                unit = f" (in days since {label_of(rows.cells(j, [0.0])[0])})"
+            self._refuse(f"{node} cannot be made: {error}{unit}")
         return basis
 
     def _labels(self, node: Call, rows: Columns) -> _Labels:
         """Labels of `C(column, contrasts)`."""
-        key, first = str(node), node.arguments[0] if node.arguments else None
-        asks = isinstance(first, Call) and first.function in CALENDAR
-        fits = asks or isinstance(first, Name)
-        if first is None or not fits or len(node.arguments) > 2 or node.options:
+        first, *contrasts = node.arguments or (Number(0),)
+        asks = first.function in CALENDAR
+        if not (asks or isinstance(first, Name)) or len(contrasts) > 1 or node.options:
             self._refuse(f'C() takes a column, C(x) or C(x, contr.treatment("base")), got {node}')
         name = _title(first)
         factor = self._factor(first, rows)
         if not isinstance(factor, _Labels):  # numbers that are used as numbers elsewhere, too
             cells = factor if asks else rows.cells(rows.place(name))
-            texts = [label_of(value) for value in cells]
-            if self.learns:
-                in_order = [label_of(value) for value in np.unique(cells)]
-                levels = np.array(in_order, dtype=np.str_)
-                self.states[key] = {"levels": levels}
-            known_levels = self.states[key]["levels"].tolist()
-            factor = _Labels(find_labels(known_levels, texts, name), known_levels)
-        if len(node.arguments) == 1:
+            in_order = list(map(label_of, np.unique(cells)))
+            factor = self._known(str(node), list(map(label_of, cells)), in_order, name)
+        if not contrasts:
             return factor
-        contrast = node.arguments[1]
-        kind, base = _title(contrast), None
-        if isinstance(contrast, Call):
-            bases = bases_of(contrast)
-            if len(bases) > 1 or any(name != "base" for name, _ in contrast.options):
-                self._refuse(f'contrasts have one base, contr.treatment("a"), got {contrast}')
-            kind = contrast.function
-            base = bases[0] if bases else None
-        if kind not in _CONTRASTS or (base is not None and kind == "contr.sum"):
+        (contrast,) = contrasts
+        kind, bases = contrast.function or _title(contrast), bases_of(contrast)
+        if len(bases) > 1 or any(name != "base" for name, _ in contrast.options):
+            self._refuse(f'contrasts have one base, contr.treatment("a"), got {contrast}')
+        if kind not in _CONTRASTS or (bases and kind == "contr.sum"):
             self._refuse(f"contrasts are {' and '.join(_CONTRASTS)}, got {contrast}")
-        at = 0
-        if base is not None:
-            at = int(find_labels(factor.levels, [self._constant(base)], name)[0])
-        return _Labels(factor.codes, factor.levels, at, kind == "contr.sum")
+        base = find_labels(factor.levels, map(self._constant, bases), name) if bases else [0]
+        return _Labels(factor.codes, factor.levels, int(base[0]), kind == "contr.sum")
 
     def _constant(self, node: Node) -> object:
         match node:
-            case Number(value):
+            case Number(value) | Text(value):
                 return value
-            case Text(text):
-                return text
             case Name("None"):
                 return None
             case Call("-", (Number(value),)):
@@ -355,17 +287,36 @@ def computed_numbers(
     if not isinstance(expression, str) or expression in table or "(" not in expression:
         return None
     with under_name(argument, of="formula"), under_name(argument, of="covariates"):
-        node = parse_expression(expression)
-        columns = read_columns(table, [*dict.fromkeys(names_in(node))], num_rows)
+        node = language.parse_expression(expression)
+        columns = read_columns(table, [*dict.fromkeys(language.names_in(node))], num_rows)
         return Coding(expression).numbers(node, columns)
 
 
-def _unit_of(node: Node, rows: Columns) -> str:
-    """Name the unit of numbers in errors, where they are dates."""
-    j = rows.place(node.name) if isinstance(node, Name) else -1
-    if j < 0 or rows.origin_of(j) is None:
-        return ""
-    return f" (in days since {label_of(rows.cells(j, [0.0])[0])})"
+def _product(
+    scoped: Scoped, term: Term, factors: Mapping[str, Any], num_rows: int
+) -> list[tuple[str, FloatArray]]:
+    """Names and values of the products of columns of some factors of a term."""
+    titles = {str(factor): _title(factor) for factor in term}
+    parts = []
+    for key, reduced in scoped:
+        factor, title = factors[key], titles[key]
+        if isinstance(factor, _Labels):
+            parts.append(factor.columns(title, reduced))
+        elif factor.ndim == 1:
+            parts.append([(title, factor)])
+        else:
+            parts.append([(f"{title}[{j + 1}]", column) for j, column in enumerate(factor.T)])
+    columns = []
+    for backwards in product(*reversed(parts)):  # the first factor changes fastest
+        names, values = zip(*backwards[::-1], strict=True) if backwards else ((), ())
+        columns.append((":".join(names), math.prod(values, start=np.ones(num_rows))))
+    return columns
+
+
+def _date_at(node: Node, rows: Columns) -> int | None:
+    """The place of a column of dates, None for anything else."""
+    j = rows.place(node.name) if isinstance(node, Name) else None
+    return j if j is not None and rows.origin_of(j) is not None else None
 
 
 def _title(factor: Node) -> str:

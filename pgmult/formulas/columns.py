@@ -79,6 +79,11 @@ class Columns:
         origin = self.origin_of(column)
         return numbers if origin is None else _dates(numbers, origin)
 
+    def days_of(self, column: int, cells: Sequence[object]) -> FloatArray:
+        """Dates as days since the origin of a column of dates."""
+        name, origin = str(self.names[column]), int(self.origin_of(column) or 0.0)
+        return np.asarray((_times_of(exact(cells, repr(name)).values, name) - origin * _DAY) / _DAY)
+
     def levels_of(self, column: int) -> list[str]:
         """Labels of one column; none for numbers."""
         return [str(level) for level in self.levels[column, : self.num_levels[column]]]
@@ -304,12 +309,6 @@ def read_columns(
         np.array(padded, dtype=np.str_).reshape(len(names), width),
         None if np.isnan(origins).all() else origins,
     )
-
-
-def days_of(cells: Sequence[object], name: str, origin: float) -> FloatArray:
-    """Dates as days since an origin, itself in days since 1970: see `Columns.origin_of`."""
-    times = _times_of(exact(cells, repr(name)).values, name)
-    return np.asarray((times - int(origin) * _DAY) / _DAY)
 
 
 def _times_of(cells: Array, name: str) -> IntArray:

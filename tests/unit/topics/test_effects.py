@@ -88,8 +88,8 @@ def test_effects_are_those_of_documents_drawn_one_by_one(rng, corpus, scope):
 def test_curves(rng, corpus):
     data = with_covariates(corpus, COLUMNS, "~ s(year, knots=5) + party + (1 | author)")
     posterior = point_mass(
-        data, rng.normal(size=(4, 3)), np.eye(3), rng.normal(size=(len(data.design.effect_names), 3)),
-        np.full(2, 0.1),
+        data, rng.normal(size=(4, 3)), np.eye(3),
+        rng.normal(size=(len(data.design.effect_names), 3)), np.full(2, 0.1),
     )  # fmt: skip
     run = effects(posterior, "year", by="party")
     assert run.draws.shape == (1, 3, 6, 3)  # six different years: each of them
