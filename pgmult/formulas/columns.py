@@ -12,17 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core import tables
 from pgmult.core.arguments import as_strings, brief
 from pgmult.core.labels import find_labels, label_of, labels_of, order_of, warn_of_look_alikes
-from pgmult.core.tables import (
-    Cells,
-    ExactTable,
-    Lazily,
-    exact,
-    exact_columns,
-    missing_in,
-    numbers_of,
-)
+from pgmult.core.tables import Cells, exact, numbers_of
 from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
 from pgmult.formulas.functions import CALENDAR, NAMED
 
@@ -79,7 +72,7 @@ class Columns:
         origin = self.origin_of(column)
         return numbers if origin is None else _dates(numbers, origin)
 
-    def days_of(self, column: int, cells: Sequence[object]) -> FloatArray:
+    def days_of(self, column: int, cells: ArrayLike) -> FloatArray:
         """Dates as days since the origin of a column of dates."""
         name, origin = str(self.names[column]), int(self.origin_of(column) or 0.0)
         return np.asarray((_times_of(exact(cells, repr(name)).values, name) - origin * _DAY) / _DAY)
@@ -100,35 +93,32 @@ class Columns:
 def as_mapping(covariates: object, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Columns by name, from a table, a mapping or a matrix; a mapping may hold single values."""
     if isinstance(covariates, Mapping):
-        if isinstance(covariates, Lazily):
+        if isinstance(covariates, tables.Lazily):
             return covariates
-        if len({str(name) for name in covariates}) < len(covariates):
-            raise ValueError(
-                "covariates must have columns of different names, got"
-                f" {', '.join(map(str, covariates))}"
-            )
-        return {str(name): column for name, column in covariates.items()}
-    if isinstance(covariates, ExactTable) or hasattr(covariates, "columns"):
-        return exact_columns(covariates, "covariates")
+        columns = {str(name): column for name, column in covariates.items()}
+        if len(columns) < len(covariates):
+            listed = ", ".join(map(str, covariates))
+            raise ValueError(f"covariates must have columns of different names, got {listed}")
+        return columns
+    if isinstance(covariates, tables.ExactTable) or hasattr(covariates, "columns"):
+        return tables.exact_columns(covariates, "covariates")
     try:
         matrix = np.asanyarray(covariates)
     except ValueError as error:
         raise ValueError(f"covariates must be columns or a matrix: {error}") from None
-    if names is not None:
-        names = as_strings(names, "names")
     if matrix.ndim != 2:
         raise ValueError(
             "covariates must be a mapping of columns, a DataFrame or a matrix (documents,"
             f" covariates), got {type(covariates).__name__} with shape {matrix.shape}"
         )
-    if names is None:
-        names = [f"x{j}" for j in range(matrix.shape[1])]
-    if len(names) != matrix.shape[1] or len(set(names)) < len(names):
+    width = matrix.shape[1]
+    names = [f"x{j}" for j in range(width)] if names is None else as_strings(names, "names")
+    if len(names) != width or len(set(names)) < len(names):
         raise ValueError(
             f"covariates must have {len(names)} columns, each with its own name"
-            f" (names: {', '.join(names)}), got {matrix.shape[1]}"
+            f" (names: {', '.join(names)}), got {width}"
         )
-    return {str(name): matrix[:, j] for j, name in enumerate(names)}
+    return dict(zip(names, matrix.T, strict=True))
 
 
 def num_rows_of(table: Mapping[str, object], names: Sequence[str], at_least: int = 1) -> int:
@@ -151,15 +141,14 @@ def source_of(name: str) -> str:
     return asked[2] or asked[3] if asked and asked[1] in CALENDAR else name
 
 
-def _asked(function: str, source: str, dates: Cells) -> Cells:
+def _asked(function: str, source: str, dates: Array) -> Cells:
     """What a calendar says of dates, as labels."""
-    if not _are_dates(dates.values):
+    if not _are_dates(dates):
         raise ValueError(f"{function}() takes a column of dates (1999-12-31), and {source} is none")
-    values = CALENDAR[function](dates.values.astype("datetime64[ms]"))
-    names = NAMED.get(function)
-    if names is None:
-        return Cells(np.array([label_of(number) for number in values.tolist()], dtype=np.str_))
-    return Cells(np.array(names)[values.astype(np.int64) - 1], names)
+    values = CALENDAR[function](dates.astype("datetime64[ms]"))
+    if function in NAMED:
+        return Cells(np.array(NAMED[function])[values.astype(np.int64) - 1], NAMED[function])
+    return Cells(np.array(list(map(label_of, values.tolist())), dtype=np.str_))
 
 
 def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cells:
@@ -171,7 +160,8 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
         If the column is not there or has another length, or a cell has no value.
     """
     if name not in table and (source := source_of(name)) != name:
-        return _asked(name.partition("(")[0], source, cells_of_rows(table, source, num_rows))
+        dates = cells_of_rows(table, source, num_rows).values
+        return _asked(name.partition("(")[0], source, dates)
     if name not in table:
         raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
     column = [table[name]] * num_rows if _is_single(table[name]) else table[name]
@@ -184,7 +174,7 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
-    missing = missing_in(cells.values)
+    missing = tables.missing_in(cells.values)
     if missing.any():
         raise ValueError(
             f"column {name!r} has a missing value at row {int(np.argmax(missing))} (drop such rows,"
@@ -287,12 +277,13 @@ def read_columns(
     values, levels, origins = [], [], np.full(len(names), np.nan)
     for j, name in enumerate(names):
         cells = cells_of_rows(table, name, num_rows)
-        origin = None if like is None else like.origin_of(j)
         labels: list[str] = []
         are_dates = cells.order is None and len(cells.values) > 0 and _are_dates(cells.values)
-        if origin is not None or (like is None and name not in as_labels and are_dates):
+        if like is not None and (origin := like.origin_of(j)) is not None:
+            origins[j], column = origin, like.days_of(j, cells.values)
+        elif like is None and name not in as_labels and are_dates:
             times = _times_of(cells.values, name)
-            origins[j] = times.min() // _DAY if origin is None else origin
+            origins[j] = times.min() // _DAY
             column = (times - int(origins[j]) * _DAY) / _DAY
         elif like is None:
             column, labels = _read(name, cells, name in as_labels)
@@ -300,15 +291,14 @@ def read_columns(
             column, labels = _read_again(name, cells, like.levels_of(j))
         values.append(column)
         levels.append(labels)
-    width = max((len(labels) for labels in levels), default=0)
+    sizes = np.array([len(labels) for labels in levels], dtype=np.int64)
+    width = int(sizes.max(initial=0))
     padded = [labels + [""] * (width - len(labels)) for labels in levels]
     return Columns(
-        np.array(names, dtype=np.str_),
-        np.array(values).reshape(len(names), num_rows).T.copy(),
-        np.array([len(labels) for labels in levels], dtype=np.int64),
-        np.array(padded, dtype=np.str_).reshape(len(names), width),
+        np.array(names, dtype=np.str_), np.array(values).reshape(len(names), num_rows).T.copy(),
+        sizes, np.array(padded, dtype=np.str_).reshape(len(names), width),
         None if np.isnan(origins).all() else origins,
-    )
+    )  # fmt: skip
 
 
 def _times_of(cells: Array, name: str) -> IntArray:
@@ -381,20 +371,20 @@ def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[st
 def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -> None:
     """Raise ValueError where labels are numbers but for a few cells, or nearly one a row."""
     odd = {text for text in present if not NUMBER.fullmatch(text)}
-    marked = next((text for text in odd if NUMBER_WITH_COMMAS.fullmatch(text)), None)
-    row = next((i for i, text in enumerate(texts) if text in odd), 0)
+    marked = [text for text in odd if NUMBER_WITH_COMMAS.fullmatch(text)]
+    rows = [row for row, text in enumerate(texts) if text in odd]
     as_labels = f"C({name}) takes its cells for labels"
     if len(present) - len(odd) > _FEW_LABELS or (marked and len(present) > _FEW_LABELS):
-        rows = sum(text in odd for text in texts)
-        if marked and all(NUMBER_WITH_COMMAS.fullmatch(text) for text in odd):
+        if marked and len(marked) == len(odd):
             raise ValueError(
-                f"column {name!r} must hold numbers or labels, got {marked!r}, a number with a"
+                f"column {name!r} must hold numbers or labels, got {marked[0]!r}, a number with a"
                 f" comma (write 66565 or 3.14; {as_labels})"
             )
-        if odd and 4 * rows <= len(texts):
+        if rows and 4 * len(rows) <= len(texts):
             raise ValueError(
-                f"column {name!r} must hold numbers or labels, got {texts[row]!r} at row {row}"
-                f" among numbers (write a number there, or nothing: --na-values; {as_labels})"
+                f"column {name!r} must hold numbers or labels, got {texts[rows[0]]!r} at row"
+                f" {rows[0]} among numbers (write a number there, or nothing: --na-values;"
+                f" {as_labels})"
             )
     if len(present) > _MANY_LABELS and 2 * len(present) > len(texts):
         raise ValueError(
@@ -424,9 +414,10 @@ def _are_numbers(name: str, cells: Cells) -> bool:
     if kind in "bU":
         return False
     kinds = {type(cell) for cell in cells.values.tolist()} if kind == "O" else set()
-    if kinds and all(issubclass(one, int | float) and one is not bool for one in kinds):
+    are_labels = [issubclass(one, str | bool) for one in kinds]
+    if kinds and all(issubclass(one, int | float) for one in kinds) and not any(are_labels):
         return True
-    if kinds and all(issubclass(one, str | bool) for one in kinds):
+    if kinds and all(are_labels):
         return False
     if any(issubclass(one, str) for one in kinds):
         raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")

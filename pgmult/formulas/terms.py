@@ -36,6 +36,7 @@ from pgmult.core.labels import Levels
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.functions import natural_spline
 
+Forms = Sequence[Callable[[float], str]]
 _FEWEST_KNOTS = 4
 _NARROWEST = 0.3  # side of a box of several inputs, beside the longest
 KNOTS = 10
@@ -64,10 +65,10 @@ class Slopes:
 
     def unscale(self, root: FloatArray) -> FloatArray:
         """A root of the covariance of effects, as one of slopes in the columns' own units."""
-        inverse_scale = np.diag(1.0 / self.scale)
+        inverse = np.diag(1.0 / self.scale)
         if self.names[0] == "Intercept":
-            inverse_scale[0, 1:] = -self.centre[1:] / self.scale[1:]
-        return inverse_scale @ root
+            inverse[0, 1:] = -self.centre[1:] / self.scale[1:]
+        return inverse @ root
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,8 +129,7 @@ class GroupTerm:
         """The effects in words, ``(size,)``: levels, with what their slopes are of."""
         if self.slopes is None:
             return self.known.names
-        names = [f"{level},{of}" for level in self.known.names for of in self.slopes.names]
-        return np.array(names, dtype=np.str_)
+        return np.array([f"{x},{of}" for x in self.known.names for of in self.slopes.names])
 
     @property
     def size(self) -> int:
@@ -302,12 +302,7 @@ class ProcessTerm(BasisTerm):
         """Frequency of each function, in radians per `unit`, ``(size,)``."""
         return np.asarray(np.linalg.norm(np.pi * self.waves / (2.0 * self.reach), axis=1))
 
-    def rows(
-        self,
-        inputs: FloatArray,
-        multipliers: FloatArray | float,
-        forms: Sequence[Callable[[float], str]] = (),
-    ) -> FloatArray:
+    def rows(self, inputs: FloatArray, multipliers: object, forms: Forms = ()) -> FloatArray:
         """The functions at inputs, ``(num_rows, num_inputs)``; `forms` write inputs in errors.
 
         Raises
@@ -348,17 +343,19 @@ def process_term(over: Inputs, count: int, bound: float) -> ProcessTerm:
     inputs, names = over.values, over.expressions
     low, high = inputs.min(axis=0), inputs.max(axis=0)
     if not (high > low).all():
-        constant = names[int(np.argmax(high <= low))]
-        raise ValueError(f"{over.name} needs different values of {constant}")
-    unit = float((high - low).max() / 2.0)
-    reach = bound * np.maximum((high - low) / 2.0 / unit, _NARROWEST)
+        raise ValueError(
+            f"{over.name} needs different values of {names[int(np.argmin(high > low))]}"
+        )
+    centre, half = (low + high) / 2.0, (high - low) / 2.0
+    unit = float(half.max())
+    reach = bound * np.maximum(half / unit, _NARROWEST)
     frequencies = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
     waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
     # of several inputs those that are not finer than the finest along the longest side
     waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
     term = ProcessTerm(
-        over.name, over.variables, np.array([f"{i}" for i in range(len(waves))], dtype=np.str_),
-        np.empty((0, 0)), names, over.factors, (low + high) / 2.0, unit, reach, waves,
+        over.name, over.variables, np.array(list(map(str, range(len(waves))))), np.empty((0, 0)),
+        names, over.factors, centre, unit, reach, waves,
     )  # fmt: skip
     return replace(term, basis=term.rows(inputs, over.multipliers))
 
@@ -389,10 +386,7 @@ class SplineTerm(BasisTerm):
     kind: ClassVar[str] = "spline"
 
     def rows(
-        self,
-        inputs: FloatArray,
-        multipliers: FloatArray | float,
-        forms: Sequence[Callable[[float], str]] = (),
+        self, inputs: FloatArray, multipliers: FloatArray | float, forms: Forms = ()
     ) -> FloatArray:
         """Rows at inputs, times each column of `multipliers`, ``(num_rows, num_multipliers)``.
 
@@ -426,8 +420,7 @@ def spline_term(over: Inputs, knots: int = KNOTS) -> SplineTerm:
     cardinal = CubicSpline(places, np.eye(len(places)), bc_type="natural")
     curvature, gaps = cardinal(places, 2), np.diff(places)
     left, right = curvature[:-1], curvature[1:]  # second derivatives are straight in between
-    roughness = np.einsum("i,ia,ib->ab", gaps / 3.0, left, left)
-    roughness += np.einsum("i,ia,ib->ab", gaps / 3.0, right, right)
+    roughness = sum(np.einsum("i,ia,ib->ab", gaps / 3.0, end, end) for end in (left, right))
     cross = np.einsum("i,ia,ib->ab", gaps / 6.0, left, right)
     scale, vectors = np.linalg.eigh(roughness + cross + cross.T)
     bends = vectors[:, 2:] / np.sqrt(scale[2:])  # the other two are the straight lines
