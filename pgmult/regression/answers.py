@@ -565,7 +565,7 @@ def predicted_rows(
         weights = data.respondents
         size = len(weights)
     else:
-        with _in_words(new, name):
+        with in_words_of(new, name):
             given = as_columns(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
             numbers = computed_numbers(weight, given, size, "weight")
@@ -578,7 +578,7 @@ def predicted_rows(
     if weight is not None:
         wanted[as_choice(weight, "weight", given)] = None
     wanted |= {source_of(column): None for column in wanted}
-    with _in_words(new, name):
+    with in_words_of(new, name):
         cells = {
             column: cells_of_rows(given, column, size)
             for column in wanted
@@ -593,7 +593,7 @@ def predicted_rows(
             for column, values in changed.items()
         }
         num_rows = len(next(iter(changed.values()))) if changed else size
-        with _in_words(new, name):
+        with in_words_of(new, name):
             if may_be_new:
                 hint = "new_levels=True" if name == "census" else None
                 data.design.report_new_labels(exact, name, argument=hint, asked=bool(new_levels))
@@ -607,7 +607,7 @@ def predicted_rows(
 
 
 @contextmanager
-def _in_words(table: object, name: str) -> Iterator[None]:
+def in_words_of(table: object, name: str) -> Iterator[None]:
     """Within this context, errors call the table by its name, and rows of a file by their lines."""
     with rows_in_words(table), under_name(name, of="the table"), under_name(name, of="covariates"):
         yield

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pgmult.core.answers import Answer
-from pgmult.core.arguments import as_choice, as_kind, as_seed, under_name
+from pgmult.core.arguments import as_choice, as_kind, as_seed
 from pgmult.core.averages import Rows
 from pgmult.core.checks import Kind, PredictiveChecks
 from pgmult.core.comparison import Comparison, between_two
@@ -26,12 +26,12 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import Levels
 from pgmult.core.scores import LARGE_K, Score, leave_one_out
 from pgmult.core.tabled import Column, Table
-from pgmult.core.tables import date_text, rows_in_words
+from pgmult.core.tables import date_text
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import as_mapping, cells_of_rows
 from pgmult.formulas.design import Design, table_of
-from pgmult.regression.answers import chosen, data_of_run, predicted_rows
+from pgmult.regression.answers import chosen, data_of_run, in_words_of, predicted_rows
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.models.blocks import rough_concentration, rough_size
 from pgmult.regression.rows import outcomes_of
@@ -126,21 +126,18 @@ class LeaveOneOut(Answer):
     def table(self) -> Table:
         """One row per quantity."""
         number, error = int(self.counts.sum()), self.error
-        rows = {
-            "log probability, sum": (self.elpd, error),
-            f"nats {_an(self.unit)}": (self.elpd / number, error / number),
-            "effective parameters": (self.num_parameters, np.nan),
-            f"{self.unit}s with k above {LARGE_K}": (float(self.num_rough), np.nan),
-        }
-        values, errors = zip(*rows.values(), strict=True)
-        return Table(
-            f"{number:,} {self.unit}s. {_HOW.format(self.unit)}",
-            [
-                Column("quantity", list(rows), "quantity"),
-                Column("value", values, "value", lambda x: f"{x:.6g}"),
-                Column("error", errors, "error", lambda x: "" if np.isnan(x) else f"{x:.3g}"),
-            ],
-        )
+        quantities = [
+            "log probability, sum", f"nats {_an(self.unit)}", "effective parameters",
+            f"{self.unit}s with k above {LARGE_K}",
+        ]  # fmt: skip
+        values = [self.elpd, self.elpd / number, self.num_parameters, float(self.num_rough)]
+        errors = [error, error / number, np.nan, np.nan]
+        columns = [
+            Column("quantity", quantities, "quantity"),
+            Column("value", values, "value", "{:.6g}".format),
+            Column("error", errors, "error", lambda x: "" if np.isnan(x) else f"{x:.3g}"),
+        ]
+        return Table(f"{number:,} {self.unit}s. {_HOW.format(self.unit)}", columns)
 
     def score(self, chosen: IntArray | None = None) -> Score:
         """Scores for comparisons, by observation, or in another order of their kinds."""
@@ -208,8 +205,8 @@ def _log_probabilities(
     """Log probability of each unit in each draw."""
     data, predictions = data_of_run(run), rows.probabilities(rows.table)
     if not data.is_by_row:
-        cells, outcomes, _ = units
-        return np.log([np.maximum(probs[cells, outcomes], 1e-300) for probs in predictions])
+        at = units.cells, units.outcomes
+        return np.log([np.maximum(probs[at], 1e-300) for probs in predictions])
     draws = zip(_sizes(run, max_draws), predictions, strict=True)
     return np.array([data.log_probability(probs, counts, size) for size, probs in draws])
 
@@ -263,16 +260,11 @@ def compare(
         how = _HOW.format(first.scored) if held_out is None else _HELD_OUT
         return Comparison.of({"this model": score, **_rivals(first, held_out)}, unit, how, _ADVICE)
     second = data_of_run(as_kind(other, "other", Posterior))
-    if not np.array_equal(first.categories, second.categories):
-        raise ValueError(
-            f"other must have the categories {', '.join(first.categories)}, got"
-            f" {', '.join(second.categories)}"
-        )
+    wanted, got = (", ".join(data.categories) for data in (first, second))
+    if wanted != got:
+        raise ValueError(f"other must have the categories {wanted}, got {got}")
     if first.is_by_row != second.is_by_row:
-        raise ValueError(
-            "other must score what run does: rows of counts that scatter are scored whole, and"
-            " other observations one by one (give both the same family)"
-        )
+        raise ValueError("other must score rows, or observations, as run does: give both a family")
     if held_out is not None:
         scored = (_scored(one, held_out, max_draws) for one in (run, other))
         return between_two(names, scored, unit, _HELD_OUT)
@@ -285,12 +277,11 @@ def compare(
         raise ValueError("other must be a run of the same rows as run (or give rows held out)")
     scores = []
     for one, data, place in zip((run, other), (first, second), places, strict=True):
-        scored_one = loo(one, max_draws=max_draws)
+        left_out = loo(one, max_draws=max_draws)
         kinds = np.full(data.counts.size, -1)
-        kinds[scored_one.cells * data.num_categories + scored_one.outcomes] = np.arange(
-            len(scored_one.counts)
-        )
-        scores.append(scored_one.score(kinds[place]))
+        cells = left_out.cells * data.num_categories + left_out.outcomes
+        kinds[cells] = np.arange(len(cells))
+        scores.append(left_out.score(kinds[place]))
     return between_two(names, scores, unit, _HOW.format(first.scored))
 
 
@@ -340,26 +331,24 @@ def _rivals(data: AdditiveRows, held_out: object) -> dict[str, Score]:
     everybody, by = (
         ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
     )
-    codes = {everybody: np.zeros(data.num_rows, dtype=np.int64)}
-    indicators, columns = codes, as_mapping({}, None)
+    columns: Mapping[str, Any] = {}
     if held_out is not None:
         columns, new, times = as_mapping(held_out, None), outcomes_of(data, held_out), None
         design = data.design.like(columns, new_levels=True)
-        indicators = {everybody: np.zeros(len(new), dtype=np.int64)}
+    none = np.zeros(data.num_rows, dtype=np.int64), np.zeros(len(new), dtype=np.int64)
+    codes = {everybody: none}  # the part of each row of the data, and of each that is predicted
     for name in names[:_MOST_RIVALS]:
-        rival = f"{by} by {name}"
-        levels, codes[rival] = Levels.of({name: table[name]}, {name: data.design.levels_of(name)})
+        levels, places = Levels.of({name: table[name]}, {name: data.design.levels_of(name)})
+        found = places
         if columns:
             cells = cells_of_rows(columns, name, len(new)).values
-            indicators[rival] = np.maximum(levels.find([cells], new_levels=True), -1)
+            found = np.maximum(levels.find([cells], new_levels=True), -1)
+        codes[f"{by} by {name}"] = places, found
     units, share = _Units.of(data, new, times), float(held_out is None)
-    rivals = {}
-    for name, code in codes.items():
-        at = indicators[name][units.cells]
-        observed = (
-            new[units.cells] if data.is_by_row else np.eye(data.num_categories)[units.outcomes]
-        )
-        observed = share * observed
+    outcomes = new[units.cells] if data.is_by_row else np.eye(data.num_categories)[units.outcomes]
+    observed, rivals = share * outcomes, {}
+    for name, (code, found) in codes.items():
+        at = found[units.cells]
         if data.is_events:
             exposed = _exposures(design)[units.cells]
             probs, size = _means_of_others(data, code, at, observed, exposed, share)
@@ -447,47 +436,39 @@ def check(
     PredictiveChecks
     """
     data, seed = data_of_run(run), as_seed(random_seed)
-    counts, table, times = data.counts, table_of(data.design), data.respondents
+    counts, design, times = data.counts, data.design, data.respondents
     if held_out is None:
         data.refuse_weights("to be simulated (check(held_out) looks at other rows)")
     else:
-        with rows_in_words(held_out):
+        with in_words_of(held_out, "held_out"):
             counts = outcomes_of(data, held_out)
+            design = data.design.like(held_out, new_levels=True, num_rows=len(counts))
         times = np.ones(len(counts))
-        with rows_in_words(held_out), under_name("held_out", of="covariates"):
-            held = data.design.like(held_out, new_levels=True, num_rows=len(counts))
-        table = table_of(held)
     predicted = predicted_rows(
         run, held_out, new_levels=held_out is not None, max_draws=max_draws, random_seed=seed,
         name="held_out",
     )  # fmt: skip
-    parts = {
-        name: _parts_of(name, values, data.design.levels_of(name)) for name, values in table.items()
-    }
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
-    overall = list(_of_events(data.categories[0]) if data.is_events else _shares(data.categories))
     if data.is_events:  # one observation a row
         rows = np.repeat(rows, times.astype(np.int64))
-        counts, totals = counts[rows], np.ones(len(rows), dtype=np.int64)
-        parts = {name: (labels, codes[rows]) for name, (labels, codes) in parts.items()}
-    statistics = [*overall, *_of_columns(parts, len(data.categories))]
+        totals = np.ones(len(rows), dtype=np.int64)
+    counts, parts = counts[rows], {}
+    for name, values in table_of(design).items():
+        labels, codes = _parts_of(name, values, data.design.levels_of(name))
+        parts[name] = labels, codes[rows]
     if by is not None:
         statistics = list(_of_parts(as_choice(by, "by", parts), *parts[by], data))
     else:
+        statistics = [*_overall(data), *_of_columns(parts, data.num_categories)]
         if data.scatters:
-            advice = (
-                "Rows scatter more than the model predicts.",
-                "Rows scatter less than the model predicts.",
-            )
+            advice = [f"Rows scatter {way} than the model predicts." for way in ("more", "less")]
             distance = _distance(np.arange(len(counts)))
             statistics.append(_Statistic("scatter of rows", distance, advice))
         if run.model.link_name(data) == "cumulative":
-            columns = data.design if held_out is None else held
-            statistics += _of_proportional_odds(columns, run.model.specific)
+            statistics += _of_proportional_odds(design, run.model.specific)
         if held_out is not None:
             statistics += _of_predictions(data.categories, predicted.mean()[rows])
-    rng = np.random.default_rng(seed)
-    pairs = []
+    rng, pairs = np.random.default_rng(seed), []
     each = predicted.probabilities(predicted.table)
     for probs, size in zip(each, _sizes(run, max_draws), strict=True):
         made = data.made(rng, probs[rows], totals, size)
@@ -497,7 +478,7 @@ def check(
             for counted in (counts, made)
         )
         pairs.append((observed, drawn))
-    to_say = {one.name: one.advice for one in statistics}
+    to_say = {one.name: (one.advice[0], one.advice[1]) for one in statistics}
     kinds = {one.name: one.kind for one in statistics if one.kind is not None}
     return PredictiveChecks.of(pairs, to_say, kinds)
 
@@ -517,15 +498,8 @@ class _Statistic(NamedTuple):
 
     name: str
     of: Callable[[IntArray, FloatArray], Any]
-    advice: tuple[str, str]
+    advice: Sequence[str]
     kind: Kind | None = None
-
-
-def _of_counts(
-    statistic: Callable[[IntArray], ArrayLike], rows: NDArray[np.bool_] | slice = np.s_[:]
-) -> Callable[[IntArray, FloatArray], ArrayLike]:
-    """A statistic of counts in some rows, whatever is expected."""
-    return lambda counts, _: statistic(counts[rows])
 
 
 def _share_of(
@@ -550,28 +524,25 @@ def _distance(
     return distance
 
 
-def _of_events(name: str) -> Iterator[_Statistic]:
-    """Their mean, how they spread, how many are 0 and the largest."""
-    statistics: dict[str, tuple[Callable[[IntArray], Any], str, str]] = {
-        f"mean {name}": (np.mean, "There are more events than the model predicts.", "fewer events"),
-        "variance over mean": (
-            lambda y: np.var(y) / max(float(np.mean(y)), 1e-300),
-            'Numbers spread more than the model predicts: try family="negative_binomial".',
-            "less spread",
-        ),
-        "share of 0": (lambda y: np.mean(y == 0), "There are more zeros.", "fewer zeros"),
-        f"largest {name}": (np.max, "The largest number is larger.", "a smaller largest number"),
-    }
-    for label, (statistic, more, fewer) in statistics.items():
-        advice = more, f"The data have {fewer} than the model predicts."
-        yield _Statistic(label, _of_counts(statistic), advice)
-
-
-def _shares(categories: NDArray[np.str_]) -> Iterator[_Statistic]:
-    """The share of each category."""
-    for k, name in enumerate(categories):
-        advice = f"There are more {name} than the model predicts.", f"There are fewer {name}."
-        yield _Statistic(f"share of {name}", _share_of(k, np.s_[:]), advice)
+def _overall(data: AdditiveRows) -> Iterator[_Statistic]:
+    """The share of each category; or the mean of events, their spread, zeros and the largest."""
+    if not data.is_events:
+        for k, name in enumerate(data.categories):
+            advice = f"There are more {name} than the model predicts.", f"There are fewer {name}."
+            yield _Statistic(f"share of {name}", _share_of(k, np.s_[:]), advice)
+        return
+    name, fewer = data.categories[0], "The data have {} than the model predicts.".format
+    more = "There are more events than the model predicts."
+    yield _Statistic(f"mean {name}", lambda y, _: np.mean(y), (more, fewer("fewer events")))
+    more = 'Numbers spread more than the model predicts: try family="negative_binomial".'
+    yield _Statistic(
+        "variance over mean", lambda y, _: np.var(y) / max(float(np.mean(y)), 1e-300),
+        (more, fewer("less spread")),
+    )  # fmt: skip
+    advice = "There are more zeros.", fewer("fewer zeros")
+    yield _Statistic("share of 0", lambda y, _: np.mean(y == 0), advice)
+    advice = "The largest number is larger.", fewer("a smaller largest number")
+    yield _Statistic(f"largest {name}", lambda y, _: np.max(y), advice)
 
 
 def _of_parts(
@@ -583,14 +554,16 @@ def _of_parts(
         for k, name in enumerate(data.categories):
             where = f"{name} where {by} is {label}"
             if data.is_events:
-                more, fewer = (
-                    f"The mean {where} is larger than the model predicts.",
-                    f"The mean {where} is smaller.",
-                )
-                yield _Statistic(f"mean {where}", _of_counts(np.mean, rows), (more, fewer))
+                more = f"The mean {where} is larger than the model predicts."
+                mean = partial(_mean_in, rows)
+                yield _Statistic(f"mean {where}", mean, (more, f"The mean {where} is smaller."))
             else:
                 advice = f"There are more {where}.", f"There are fewer {where}."
                 yield _Statistic(f"share of {where}", _share_of(k, rows), advice)
+
+
+def _mean_in(rows: NDArray[np.bool_], counts: IntArray, expected: FloatArray) -> Any:
+    return np.mean(counts[rows])
 
 
 def _of_columns(
@@ -604,8 +577,7 @@ def _of_columns(
         for name in columns:
             labels, codes_of_column = parts[name]
             codes = codes * len(labels) + codes_of_column
-        label = " and ".join(columns)
-        together = ":".join(columns)
+        label, together = " and ".join(columns), ":".join(columns)
         kind, add = Kind("columns"), ""
         if len(columns) > 1:
             kind = Kind("pairs of columns", [f"distance by {name}" for name in columns])
@@ -671,11 +643,9 @@ def _parts_of(name: str, values: object, order: Sequence[str] = ()) -> tuple[lis
     if column.dtype.kind in "iufM" and len(np.unique(column)) > 2 * _BINS:
         is_date = column.dtype.kind == "M"
         codes = _bins((column.astype(np.int64) if is_date else column).astype(np.float64))
-        ends = [
-            (column[codes == c].min(), column[codes == c].max()) for c in range(codes.max() + 1)
-        ]
         form: Any = date_text if is_date else "{:g}".format
-        return [f"{form(low)} to {form(high)}" for low, high in ends], codes
+        parts = [column[codes == c] for c in range(codes.max() + 1)]
+        return [f"{form(part.min())} to {form(part.max())}" for part in parts], codes
     levels, codes = Levels.of({name: column}, {name: order})
     return levels.names.tolist(), codes
 
