@@ -19,37 +19,20 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import (
-    as_choice,
-    as_flag,
-    as_kind,
-    as_list,
-    as_mapping,
-    as_real,
-    as_seed,
-    as_strings,
-    under_name,
-)
+from pgmult.core import arguments
+from pgmult.core.arguments import as_choice, as_list, as_mapping, under_name
 from pgmult.core.averages import Pair, Rows, average, differences, in_words
 from pgmult.core.estimands import Estimand
 from pgmult.core.labels import find_labels, labels_of, value_texts
 from pgmult.core.tables import ExactTable, rows_in_words
 from pgmult.core.typing import Array, FloatArray
 from pgmult.core.validate import as_positive_int
+from pgmult.formulas import columns as cells_of
 from pgmult.formulas.coding import computed_numbers
-from pgmult.formulas.columns import (
-    NUMBER,
-    cells_of_rows,
-    days_or_numbers,
-    label_or_quantile_values,
-    listed,
-    moved,
-    source_of,
-)
-from pgmult.formulas.columns import as_mapping as as_columns
+from pgmult.formulas.columns import cells_of_rows, listed, source_of
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.functions import NAMED
-from pgmult.formulas.language import Call, names_in, parse
+from pgmult.formulas.language import names_in, parse
 from pgmult.formulas.terms import GroupTerm, SplineTerm
 from pgmult.latent.predictors import Latent
 from pgmult.regression.data import AdditiveRows
@@ -123,12 +106,8 @@ def predict(
     ValueError
         If a column is missing, a label is not known, or a weight is negative.
     """
-    if weight is not None and new is None:
-        raise ValueError("weight must be left out where there is no table but the data")
-    rows = predicted_rows(
-        run, new, by=by, weight=weight, new_levels=as_flag(new_levels, "new_levels"),
-        max_draws=max_draws, random_seed=random_seed,
-    )  # fmt: skip
+    may_be_new = arguments.as_flag(new_levels, "new_levels")
+    rows = predicted_rows(run, new, by, weight, max_draws, random_seed, "new", may_be_new)
     rows, quantity = _of_outcome(run, rows, outcome)
     if at is None and by is None and weight is None:
         axis, labels = "row", dict[str, Any]()
@@ -193,42 +172,29 @@ def poststratify(
         If a column is missing, a label is not known or a weight negative.
     """
     if (census is None) == (margins is None):
-        raise TypeError(
-            "census must be a table where there are no margins, and None where there are"
-        )
+        raise TypeError("census must be a table where there are no margins, else None")
     if census is not None and weight is None:
         raise TypeError("weight must name the column of the census with the people of each cell")
     data = data_of_run(run)
-    rows = predicted_rows(
-        run, census, by=by, weight=weight, new_levels=new_levels, max_draws=max_draws,
-        random_seed=random_seed, name="census",
-    )  # fmt: skip
+    rows = predicted_rows(run, census, by, weight, max_draws, random_seed, "census", new_levels)
     if margins is not None:
         weights = rake(rows.table, data.respondents, as_mapping(margins, "margins"))
         rows = replace(rows, weights=weights)
     rows, quantity = _of_outcome(run, rows, outcome)
-    columns = [by] if isinstance(by, str) else [] if by is None else list(by)
-    of = f"by {' and '.join(columns)}" if columns else "of the population"
+    of = f"by {' and '.join(_columns_of(by))}" if _columns_of(by) else "of the population"
     caption = f"{quantity} {of}."
     shares = average(over=rows, by=by, weight=weight, caption=caption, probability=probability)
-    if margins is None:
-        _warn_of_gaps(data, rows.table)
-    return shares
-
-
-def _warn_of_gaps(data: AdditiveRows, census: Mapping[str, Any]) -> None:
-    """Warn of labels that observations have and the census has not."""
-    for column in data.design.covariates:
-        levels, present = data.design.levels_of(column), set()
-        if levels:
-            present = set(labels_of(census[column], column))
+    for column in data.design.covariates if margins is None else ():
+        levels = data.design.levels_of(column)
+        present = set(labels_of(rows.table[column], column)) if levels else set()
         lacking = [level for level in levels if level not in present]
         if lacking:
             warnings.warn(
                 f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
                 " observations with it: shares are of a population without them",
-                stacklevel=3,
+                stacklevel=2,
             )
+    return shares
 
 
 def effects(
@@ -278,7 +244,7 @@ def effects(
     chosen = _values_of(data, column) if values is None else as_list(values, "values", "values")
     if column in (at := as_mapping(at, "at")):
         raise ValueError(f"at must not set {column!r}, whose values are asked for")
-    rows = _population(run, population, by, weight, max_draws, random_seed)
+    rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
     rows, quantity = _of_outcome(run, rows, outcome)
     caption = f"{quantity} if all had this {column}{in_words(at)}."
     words = f"column {column!r}"
@@ -346,7 +312,7 @@ def comparisons(
     if measure == "odds_ratio" and (data.is_events or outcome == "score"):
         raise ValueError("measure must be 'ratio' or 'difference' of numbers, which have no odds")
     pairs = pairs_of(data, column, values, step, is_derivative=measure == "derivative")
-    rows = _population(run, population, by, weight, max_draws, random_seed)
+    rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
     rows, quantity = _of_outcome(run, rows, outcome)
     answer = differences(
         pairs, over=rows, set=at, by=by, weight=weight, probability=probability,
@@ -411,7 +377,7 @@ def contrasts(
         logs = np.log(np.maximum(probs, 1e-300))
         return np.asarray(logs[:, others] - logs[:, [base]])
 
-    rows = _population(run, population, by, weight, max_draws, random_seed)
+    rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
     return differences(
         pairs_of(data, column, values, step), set=at, by=by, weight=weight,
         over=rows.mapped(log_odds, {"category": names[others]}), probability=probability,
@@ -447,25 +413,24 @@ def groups(
         If there is no such grouping.
     """
     data = data_of_run(run)
-    design = data.design
-    groupings: dict[str, tuple[int, GroupTerm]] = {}
-    for place, term in enumerate(design.terms):
-        if isinstance(term, GroupTerm):
-            groupings.setdefault(":".join(term.variables), (place, term))
-    if not groupings:
-        raise ValueError(f"run must be of a formula with a grouping, got {design.formula}")
-    name = next(iter(groupings)) if column is None else as_choice(column, "column", groupings)
+    places: dict[str, int] = {}
+    for i, one in enumerate(data.design.terms):
+        if isinstance(one, GroupTerm):
+            places.setdefault(":".join(one.variables), i)
+    if not places:
+        raise ValueError(f"run must be of a formula with a grouping, got {data.design.formula}")
+    name = next(iter(places)) if column is None else as_choice(column, "column", places)
+    place = places[name]
     sample = predicted_rows(run, max_draws=max_draws).spread(_MOST_RESPONDENTS)
-    design_of_sample = design.like(sample.table, num_rows=len(sample))
+    design = data.design.like(sample.table, num_rows=len(sample))
+    term: Any = design.terms[place]
     weights = np.asarray(sample.weights)
     share = weights / weights.sum()
-    place, term = groupings[name]
     levels, averages = term.known.names, []
     for level in range(len(levels)):
-        terms = list(design_of_sample.terms)
+        terms = list(design.terms)
         terms[place] = replace(term, codes=np.full(len(share), level))
-        of_level = replace(design_of_sample, terms=tuple(terms))
-        probs = _probabilities(run, data, of_level, max_draws, 0)
+        probs = _probabilities(run, data, replace(design, terms=tuple(terms)), max_draws, 0)
         averages.append([share @ probs_of_draw for probs_of_draw in probs])
     draws = np.array(averages).swapaxes(0, 1)
     draws = draws - draws.mean(axis=1, keepdims=True)
@@ -534,13 +499,12 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
 def predicted_rows(
     run: Posterior,
     new: object = None,
-    *,
     by: str | Sequence[str] | None = None,
     weight: str | None = None,
-    new_levels: bool | None = False,
     max_draws: int = 1000,
     random_seed: int = 0,
     name: str = "new",
+    new_levels: bool | None = False,
 ) -> Rows:
     """Return the rows of a table, or of the data, and what a run predicts for them.
 
@@ -551,41 +515,40 @@ def predicted_rows(
         The cells of the data, weighted by their observations, by default.
     by, weight : str or sequence of str, optional
         Columns beside those of the formula that are needed.
-    new_levels : bool, optional
-        Whether groupings may have labels that the data lack; None if some, but not all may.
     max_draws, random_seed : int
     name : str
         What errors call the table.
+    new_levels : bool, optional
+        Whether groupings may have labels that the data lack; None if some, but not all may.
     """
     data = data_of_run(run)
     as_positive_int(max_draws, "max_draws")
-    seed, weights = as_seed(random_seed), None
+    seed, weights = arguments.as_seed(random_seed), None
+    given: Mapping[str, object] = table_of(data.design)
+    wanted = [*given, *_columns_of(by)]
     if new is None:
-        given: Mapping[str, object] = table_of(data.design)
+        if weight is not None:
+            raise ValueError("weight must be left out where there is no table but the data")
         weights = data.respondents
         size = len(weights)
     else:
         with in_words_of(new, name):
-            given = as_columns(new, None)
+            given = cells_of.as_mapping(new, None)
             size = len(data.design.like(given, new_levels=True).matrix)
             numbers = computed_numbers(weight, given, size, "weight")
             given = given if numbers is None else {**given, str(weight): numbers}
-    wanted = dict.fromkeys(table_of(data.design))
-    groups = [] if by is None else [by] if isinstance(by, str) else as_strings(by, "by")
-    for column in groups:
+    for column in _columns_of(by):
         as_choice(column if column in given else source_of(column), "by", given)
-    wanted |= dict.fromkeys(groups)
     if weight is not None:
-        wanted[as_choice(weight, "weight", given)] = None
-    wanted |= {source_of(column): None for column in wanted}
+        wanted.append(as_choice(weight, "weight", given))
     with in_words_of(new, name):
         cells = {
             column: cells_of_rows(given, column, size)
-            for column in wanted
+            for column in dict.fromkeys([*wanted, *map(source_of, wanted)])
             if source_of(column) in given or column in given
         }
     table = {column: one.values for column, one in cells.items()}
-    may_be_new = new_levels is None or as_flag(new_levels, "new_levels")
+    may_be_new = new_levels is None or arguments.as_flag(new_levels, "new_levels")
 
     def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
         exact = {
@@ -606,6 +569,11 @@ def predicted_rows(
     return Rows(table, probabilities, {"category": data.categories}, weights, order_of)
 
 
+def _columns_of(by: object) -> list[str]:
+    """The columns that rows are divided by."""
+    return [] if by is None else [by] if isinstance(by, str) else arguments.as_strings(by, "by")
+
+
 @contextmanager
 def in_words_of(table: object, name: str) -> Iterator[None]:
     """Within this context, errors call the table by its name, and rows of a file by their lines."""
@@ -621,121 +589,93 @@ def _of_outcome(run: Posterior, rows: Rows, outcome: str) -> tuple[Rows, str]:
         return rows, data.quantity
     if not data.is_ordered:
         raise ValueError(f"outcome must be 'categories' where these have no order, got {outcome!r}")
-    if outcome == "score":
-        scores = _scores_of(data.categories)
-        return rows.mapped(lambda p: np.asarray(p @ scores), {"category": ["score"]}), "Mean score"
-    names = [f"{name} or higher" for name in data.categories.tolist()[1:]]
-
-    def at_least(probs: FloatArray) -> FloatArray:
-        return np.asarray(np.cumsum(probs[:, ::-1], axis=1)[:, -2::-1])
-
-    return rows.mapped(at_least, {"category": names}), "Probabilities of a category or a higher one"
-
-
-def _scores_of(categories: NDArray[np.str_]) -> FloatArray:
-    """The numbers that ordered categories are, or their ranks from 1, ``(num_categories, 1)``."""
-    are_numbers = all(map(NUMBER.fullmatch, categories.tolist()))
-    ranks = np.arange(1.0, len(categories) + 1.0)
-    return np.asarray(categories.astype(np.float64) if are_numbers else ranks)[:, None]
-
-
-def _population(
-    run: Posterior,
-    population: object,
-    by: str | Sequence[str] | None,
-    weight: str | None,
-    max_draws: int,
-    random_seed: int,
-) -> Rows:
-    """Return the rows over which effects are averaged."""
-    if weight is not None and population is None:
-        raise ValueError("weight must be left out where there is no table but the data")
-    return predicted_rows(
-        run, population, by=by, weight=weight, max_draws=max_draws, random_seed=random_seed,
-        name="population",
-    )  # fmt: skip
+    names = data.categories.tolist()
+    if outcome == "score":  # the numbers that categories are, or their ranks from 1
+        are_numbers = all(map(cells_of.NUMBER.fullmatch, names))
+        scores = np.array(names if are_numbers else range(1, len(names) + 1), dtype=np.float64)
+        return rows.mapped(lambda p: p @ scores[:, None], {"category": ["score"]}), "Mean score"
+    higher = {"category": [f"{name} or higher" for name in names[1:]]}
+    rows = rows.mapped(lambda p: np.cumsum(p[:, ::-1], axis=1)[:, -2::-1], higher)
+    return rows, "Probabilities of a category or a higher one"
 
 
 def pairs_of(
     data: AdditiveRows,
-    column: str | None,
-    values: Sequence[object] | None,
-    step: float | None,
+    column: str | None = None,
+    values: Sequence[object] | None = None,
+    step: float | None = None,
     *,
     is_derivative: bool = False,
 ) -> list[Pair]:
     """List what to compare: each label with the first, or the ends of a step."""
-    table = table_of(data.design)
-    fixed = data.design.covariates
+    table, fixed = table_of(data.design), data.design.covariates
     if column is None and (values is not None or not fixed):
-        raise ValueError(
-            f"column must be one of {', '.join(table)}, got none"
-            + (" with values" if values is not None else "")
-        )
+        more = " with values" if values is not None else ""
+        raise ValueError(f"column must be one of {', '.join(table)}, got none{more}")
     pairs = []
     for name in fixed if column is None else [as_choice(column, "column", table)]:
-        kind, two = np.asarray(table[name]).dtype.kind, np.unique(table[name])
-        if is_derivative:
-            if kind in "fM" and values is None and step is None:
-                pairs.append(_derivative_of(data, name, table[name]))
-            elif column is not None:
+        is_number, two = np.asarray(table[name]).dtype.kind in "fM", np.unique(table[name])
+        if is_derivative and not (is_number and values is None and step is None):
+            if column is not None:
                 raise ValueError(
                     f"derivatives are of numbers and dates, without values and step; got {name!r}"
                 )
             continue
         by_values = step is None and (name in known_there(data.design) or len(two) == 2)
-        if values is None and kind in "fM" and not by_values:
-            pairs.append(_step_of(data, name, table[name], step))
+        if is_derivative or (values is None and is_number and not by_values):
+            pairs.append(_step_of(data, name, table[name], step, is_derivative))
             continue
         if step is not None and column is not None:
             raise ValueError(f"step is for numbers that are compared with values near them: {name}")
         if values is None:
             base = data.design.reference_of(name)
-            of_two = len(two) == 2 and kind in "fM"
-            every = listed(two) if of_two else _values_of(data, name)
+            every = listed(two) if len(two) == 2 and is_number else _values_of(data, name)
             chosen = sorted(every, key=lambda value: value != base)
         else:
             chosen = as_list(values, "values", "values")
         if len(chosen) < 2:
             raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
-        texts = value_texts(chosen)
+        first, *texts = value_texts(chosen)
         pairs += [
-            Pair(name, f"{text} less {texts[0]}", value, chosen[0])
-            for text, value in zip(texts[1:], chosen[1:], strict=True)
+            Pair(name, f"{text} less {first}", value, chosen[0])
+            for text, value in zip(texts, chosen[1:], strict=True)
         ]
     if not pairs:
         raise ValueError("the formula has no column of numbers or dates to take a derivative by")
     return pairs
 
 
-def _derivative_of(data: AdditiveRows, name: str, cells: object) -> Pair:
-    """Return the two ends of a step that is small enough for a slope."""
-    unit = "a day" if np.asarray(cells).dtype.kind == "M" else "a unit"
-    numbers = days_or_numbers(cells)
-    ends = (float(numbers.min()), float(numbers.max()))
-    step = _SMALL * _sd_of(data, name)
-    above, below = (partial(moved, step=step, above=up, ends=ends) for up in (True, False))
-    return Pair(name, f"dy/dx, {unit}", above, below)
-
-
-def _step_of(data: AdditiveRows, name: str, cells: object, step: float | None) -> Pair:
+def _step_of(
+    data: AdditiveRows, name: str, cells: object, step: float | None, is_derivative: bool
+) -> Pair:
     """Return the two ends of a step of a column, by default a standard deviation in round figures.
 
-    A step stays where the data are; one that is asked for and wider than they are does not.
+    A step stays where the data are; one that is asked for and wider than they are does not. That of
+    a derivative is small enough for a slope.
     """
-    is_date, numbers = np.asarray(cells).dtype.kind == "M", days_or_numbers(cells)
+    is_date, numbers = np.asarray(cells).dtype.kind == "M", cells_of.days_or_numbers(cells)
     ends = (float(numbers.min()), float(numbers.max()))
-    if step is None:
-        width = float(f"{_sd_of(data, name):.2g}")
+    columns, people = data.design.columns, data.respondents
+    values = columns.values[:, columns.place(name)]
+    mean = np.average(values, weights=people)
+    sd = float(np.sqrt(np.average((values - mean) ** 2, weights=people)))
+    if is_derivative:
+        width = _SMALL * sd
+    elif step is None:
+        width = float(f"{sd:.2g}")
         is_whole = is_date or bool((numbers == np.round(numbers)).all())
         width = max(1.0, np.round(width)) if is_whole else width
     else:
-        width = as_real(step, "step")
+        width = arguments.as_real(step, "step")
         ends = ends if abs(width) <= ends[1] - ends[0] else (-np.inf, np.inf)
     above, below = (
-        partial(moved, step=abs(width), above=up, ends=ends) for up in (width > 0.0, width <= 0.0)
+        partial(cells_of.moved, step=abs(width), above=up, ends=ends)
+        for up in (width > 0.0, width <= 0.0)
     )
-    label = f"{'+' if width > 0.0 else ''}{_digits(width)}{' days' if is_date else ''}"
+    if is_derivative:
+        return Pair(name, f"dy/dx, {'a day' if is_date else 'a unit'}", above, below)
+    digits = np.format_float_positional(width, precision=4, fractional=False, trim="-")
+    label = f"{'+' if width > 0.0 else ''}{digits}{' days' if is_date else ''}"
     return Pair(name, label, above, below)
 
 
@@ -750,8 +690,8 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
     TypeError, ValueError
         If it is another run, or one of events where it must be of categories.
     """
-    as_kind(run, "run", Posterior)
-    data = as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
+    arguments.as_kind(run, "run", Posterior)
+    data = arguments.as_kind(run.data, "run", AdditiveRows, "a run of AdditiveRegression")
     if of_categories and data.is_events:
         raise ValueError(f"run must be of categories, got events of {data.categories[0]}")
     return data
@@ -760,35 +700,17 @@ def data_of_run(run: Posterior, *, of_categories: bool = False) -> AdditiveRows:
 def _values_of(data: AdditiveRows, column: str) -> list[object]:
     """Labels of a column, or the 10, 50 and 90 % quantiles of numbers."""
     cells = np.asarray(table_of(data.design)[column])
-    is_number = cells.dtype.kind in "fM"  # labels are shown also where nobody has them
-    return label_or_quantile_values(
-        data.each_of(cells) if is_number else cells, data.design.levels_of(column)
-    )
+    if cells.dtype.kind in "fM":  # labels are shown also where nobody has them
+        cells = data.each_of(cells)
+    return cells_of.label_or_quantile_values(cells, data.design.levels_of(column))
 
 
 def known_there(design: Design) -> set[str]:
     """Columns of B-splines, months, weekdays and groupings: known where the data are alone."""
-    parts = [node for term in parse(str(design.formula)).terms for node in term]
-    calls = [node for node in parts if isinstance(node, Call) and node.function in _AS_FAR]
-    groupings = [term for term in design.terms if isinstance(term, GroupTerm)]
-    return {
-        *(name for call in calls for name in names_in(call)),
-        *(name for term in groupings for name in term.variables),
-        *(source_of(name) for term in groupings for name in term.variables),
-    }
-
-
-def _sd_of(data: AdditiveRows, column: str) -> float:
-    """Standard deviation of a column over the observations."""
-    columns, people = data.design.columns, data.respondents
-    values = columns.values[:, columns.place(column)]
-    mean = np.average(values, weights=people)
-    return float(np.sqrt(np.average((values - mean) ** 2, weights=people)))
-
-
-def _digits(x: float) -> str:
-    """Four digits, and no exponent."""
-    return str(np.format_float_positional(x, precision=4, fractional=False, trim="-"))
+    nodes = [node for term in parse(str(design.formula)).terms for node in term]
+    groups = [name for term in design.groupings for name in term.variables]
+    names = [name for node in nodes if node.function in _AS_FAR for name in names_in(node)]
+    return {*names, *groups, *map(source_of, groups)}
 
 
 def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
@@ -798,11 +720,8 @@ def _terms_of_weights(design: Design, latent: Latent) -> NDArray[np.str_]:
         if isinstance(t, SplineTerm):
             pieces = (t.expressions[0] if p.startswith("s(") else p for p in t.name.split(":"))
             curves[":".join(pieces)] = t.name
-    fixed, names = [], []
-    for name in design.names.tolist():
-        term = re.sub(r"\[[^\]]*\]", "", name)
-        fixed.append("" if term == "Intercept" else curves.get(term, term))
-    names += fixed
+    columns = [re.sub(r"\[[^\]]*\]", "", name) for name in design.names.tolist()]
+    names = ["" if name == "Intercept" else curves.get(name, name) for name in columns]
     for piece in latent.pieces[1:]:
         owner = next(t for t in design.terms if piece.names[0].startswith(f"{t.name}["))
         names += [owner.title] * len(piece.names)

@@ -175,7 +175,7 @@ def _differences_of(data: AdditiveRows, rows: Rows) -> Estimand | None:
     if not data.design.columns.names.size:
         return None
     caption = f"{data.quantity}: differences, everything else unchanged."
-    return differences(pairs_of(data, None, None, None), over=rows, caption=caption)
+    return differences(pairs_of(data), over=rows, caption=caption)
 
 
 def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:

@@ -312,7 +312,7 @@ def _scored(run: Posterior, held_out: object, max_draws: int) -> Score:
         return loo(run, max_draws=max_draws).score()
     data = data_of_run(run)
     counts = outcomes_of(data, held_out)
-    rows = predicted_rows(run, held_out, new_levels=True, max_draws=max_draws, name="held_out")
+    rows = predicted_rows(run, held_out, None, None, max_draws, 0, "held_out", True)
     units = _Units.of(data, counts, None)
     log_p = _log_probabilities(run, rows, counts, units, max_draws)
     return _score(_mean_of_logs(log_p), units.counts)
@@ -444,10 +444,8 @@ def check(
             counts = outcomes_of(data, held_out)
             design = data.design.like(held_out, new_levels=True, num_rows=len(counts))
         times = np.ones(len(counts))
-    predicted = predicted_rows(
-        run, held_out, new_levels=held_out is not None, max_draws=max_draws, random_seed=seed,
-        name="held_out",
-    )  # fmt: skip
+    may_be_new = held_out is not None
+    predicted = predicted_rows(run, held_out, None, None, max_draws, seed, "held_out", may_be_new)
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
     if data.is_events:  # one observation a row
         rows = np.repeat(rows, times.astype(np.int64))
