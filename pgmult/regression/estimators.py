@@ -68,24 +68,20 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         taken = _OUTCOME
         while any(name.startswith(taken) for name in table):
             taken += "_"
-        outcomes = {f"{taken}{name}": values for name, values in outcome.items()}
-        weights = None
+        columns = {f"{taken}{name}": values for name, values in outcome.items()}
+        left, weights = ", ".join(columns), None
         if weight is not None:
-            first = next(iter(outcomes.values()))
-            checked = _check_sample_weight(weight, first)
-            weight = as_weights(checked, "sample_weight")
-            if not weight.any():
+            checked = _check_sample_weight(weight, next(iter(columns.values())))
+            weights, numbers = f"{taken}weight", as_weights(checked, "sample_weight")
+            if not numbers.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
-            weights, outcomes = f"{taken}weight", outcomes | {f"{taken}weight": weight}
-        left = list(outcomes)[: len(outcome)]
-        left_side = left[0] if len(left) == 1 else f"c({', '.join(left)})"
-        formula = f"{left_side} ~ {self._right_side(list(table))}"
-        return rows_of(formula, {**table, **outcomes}, weights=weights, **more)
+            columns[weights] = numbers
+        left = f"c({left})" if len(outcome) > 1 else left
+        formula = f"{left} ~ {self._right_side(list(table))}"
+        return rows_of(formula, {**table, **columns}, weights=weights, **more)
 
     def _sample(self, data: AdditiveRows, link: LinkName = "auto") -> None:
-        model = AdditiveRegression(
-            link=link, priors={} if self.priors is None else self.priors, method=self.method
-        )
+        model = AdditiveRegression(link=link, priors=self.priors or {}, method=self.method)
         self.posterior_ = sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,
             random_seed=as_seed(self.random_state), progressbar=as_flag(self.verbose, "verbose"),
@@ -94,11 +90,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     def _means(self, X: object) -> FloatArray:
         """Averaged over the posterior, ``(n_samples, num_categories)``."""
         check_is_fitted(self)
-        table = self._columns(X, reset=False)
-        draws = self.draws * self.chains
-        return predicted_rows(
-            self.posterior_, table, new_levels=True, max_draws=draws, name="X"
-        ).mean()
+        table, draws = self._columns(X, reset=False), self.draws * self.chains
+        return predicted_rows(self.posterior_, table, None, None, draws, 0, "X", True).mean()
 
     def _weights(self) -> FloatArray:
         """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""
@@ -117,22 +110,20 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     @property
     def intercept_(self) -> FloatArray:
         """Posterior mean of each output's intercept, where all columns are 0."""
-        intercepts = self._weights()[self.posterior_.data.design.names == "Intercept"]
-        return np.asarray(intercepts[0]) if len(intercepts) else np.zeros(intercepts.shape[1])
+        return np.asarray(
+            self._weights()[self.posterior_.data.design.names == "Intercept"].sum(axis=0)
+        )
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
         """X as columns by name; arrays are checked as scikit-learn does."""
         if isinstance(X, Mapping) and not sparse.issparse(X):
-            table: dict[str, Any] = {str(name): np.asarray(values) for name, values in X.items()}
+            table = {str(name): np.asarray(values) for name, values in X.items()}
             if reset:
                 self.n_features_in_ = len(table)
                 self.feature_names_in_ = np.array(list(table), dtype=object)
         elif hasattr(X, "columns"):
-            names = [str(name) for name in X.columns]
             validate_data(self, X, skip_check_array=True, reset=reset)
-            table = {
-                name: np.asarray(X[label]) for name, label in zip(names, X.columns, strict=True)
-            }
+            table = {str(label): np.asarray(X[label]) for label in X.columns}
         else:
             array = validate_data(self, X, dtype=np.float64, reset=reset)
             table = {f"x{j}": column for j, column in enumerate(array.T)}
@@ -149,22 +140,20 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
                     f" {brief(self.formula)} and {brief(self.groups)}"
                 )
             return self.formula.partition("~")[2] or self.formula
+        columns = {name: name if name.isidentifier() else f"`{name}`" for name in names}
         if self.groups is None:
-            return " + ".join(map(_quoted, names))
-        is_column = isinstance(self.groups, str) and self.groups in names
-        if not is_column and not (type(self.groups) is int and abs(self.groups) < len(names)):
+            return " + ".join(columns.values())
+        group = self.groups
+        if type(group) is int and abs(group) < len(names):
+            group = names[group]
+        if not isinstance(group, str) or group not in columns:
             raise ValueError(
-                f"groups must be a column of X, {', '.join(names)}, got {brief(self.groups)}"
+                f"groups must be a column of X, {', '.join(names)}, got {brief(group)}"
             )
-        group = self.groups if isinstance(self.groups, str) else names[self.groups]
-        others = [_quoted(name) for name in names if name != group]
-        bar = "|" if len(others) < _MOST_CORRELATED else "||"
-        both = " + ".join(["1", *others])
-        return f"{both} + ({both} {bar} {_quoted(group)})"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name}`"
+        group = columns.pop(group)
+        bar = "|" if len(columns) < _MOST_CORRELATED else "||"
+        both = " + ".join(["1", *columns.values()])
+        return f"{both} + ({both} {bar} {group})"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -242,15 +231,14 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
             check_consistent_length(*table.values(), y)
             check_classification_targets(y)
             self.classes_, codes = as_classes(y)
+            outcome, present = {"": labels_of(self.classes_, "y")[codes]}, codes
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, codes)
-            present = np.unique(codes if sample_weight is None else codes[sample_weight > 0])
-            if len(present) == 1:
+                present = codes[sample_weight > 0]
+            if len(present) and (present == present[0]).all():
                 only = self.classes_[present[0]]
                 raise ValueError(f"y must have two classes, got one class: {only!r}")
-            outcome = {"": labels_of(self.classes_, "y")[codes]}
-        data = self._rows(table, outcome, sample_weight)
-        names = labels_of(self.classes_, "y")
+        data, names = self._rows(table, outcome, sample_weight), labels_of(self.classes_, "y")
         if are_counts:
             data = replace(data, categories=names)
         self._places = find_labels(data.categories, names, "classes")
@@ -273,20 +261,18 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         ----------
         X : as in `fit`
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _weights(self) -> FloatArray:
         """Effects on the classes in their order, or on the log odds of the second of two."""
-        check_is_fitted(self)
         effects, data = super()._weights(), self.posterior_.data
         link = self.posterior_.model.link_name(data)
         if link == "softmax":
             return np.asarray(effects[:, self._places])
         if link != "logistic":
             raise AttributeError(
-                "coef_ of several classes needs the softmax link, got"
-                f" {link!r} (posterior_.contrasts() has log odds)"
+                f"coef_ of several classes needs the softmax link, got {link!r}"
+                " (posterior_.contrasts() has log odds)"
             )
         return effects if data.order[0] == self._places[1] else -effects
 

@@ -164,20 +164,17 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
 
     def coords(self, data: AdditiveRows) -> Mapping[str, Array]:
         """Labels of categories, scores, blocks, weights and standard deviations."""
-        name, latent = self.link_name(data), self.latent(data)
-        scores = data.categories
+        name, latent, scores = self.link_name(data), self.latent(data), data.categories
         if name == "cumulative":
-            scores = data.categories[1:]
+            scores = scores[1:]
         elif name != "softmax":
-            scores = data.categories[data.order[: data.num_sticks]]
+            scores = scores[data.order[: data.num_sticks]]
         is_together = name in ("softmax", "cumulative")
         return {
-            "category": data.categories,
-            "score": scores,
+            "category": data.categories, "score": scores,
             "block": np.array(["every category"]) if is_together else scores,
-            "weight": latent.names,
-            "sd": latent.sd_names,
-        }
+            "weight": latent.names, "sd": latent.sd_names,
+        }  # fmt: skip
 
     def probability_link(self, data: AdditiveRows) -> Link:
         """The link from scores to probabilities."""
@@ -190,18 +187,15 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         ``design`` is one of ``data.design.like(table, new_levels=True)``. `Latent.draw` gives the
         scores of its rows at a draw's weights and hyperparameters.
         """
-        if design is None:
-            return _latent_of_rows(data, self)
-        return _latent(data, design, self)
+        return _latent_of_rows(data, self) if design is None else _latent(data, design, self)
 
     def prior_table(self, data: AdditiveRows) -> list[tuple[str, str, str]]:
         """Every prior: its term, the parameter and the distribution, in the columns' units."""
         table = prior_rows(data.design, self.priors)
-        if data.family == "negative_binomial":
-            table.append(("outcome", "size", str(SizePrior.of(data, self.priors).prior)))
-        if data.scatters:
-            prior = SizePrior.of(data, self.priors).prior
-            table.append(("scatter of rows", "1 / sqrt(concentration)", str(prior)))
+        if data.is_sized:
+            size = str(SizePrior.of(data, self.priors).prior)
+            scatter = "scatter of rows", "1 / sqrt(concentration)", size
+            table.append(scatter if data.scatters else ("outcome", "size", size))
         return table
 
     def approximations(self, data: AdditiveRows) -> tuple[Approximation, ...]:
@@ -237,10 +231,12 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         link, scores = self.probability_link(data), self.predictors(state, data)
         if isinstance(link, Rates):
             events = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
-            return float(events.value(scores[:, 0]).sum())
-        if data.scatters:
-            return float(scattered(data.counts, link.probs(scores), size).sum())
-        return float(link.log_likelihood(scores, data.counts).sum())
+            rows = events.value(scores[:, 0])
+        elif data.scatters:
+            rows = scattered(data.counts, link.probs(scores), size)
+        else:
+            rows = link.log_likelihood(scores, data.counts)
+        return float(rows.sum())
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
         """Sizes of negative binomial counts, or concentrations of counts that scatter, by draw.
@@ -284,8 +280,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
 
     def sds(self, state: AdditiveRegressionState, data: AdditiveRows) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units."""
-        latent = self.latent(data)
-        return np.array([latent.sds(x) for x in state.hyperparameters])
+        return np.array([self.latent(data).sds(x) for x in state.hyperparameters])
 
 
 def _specific(design: Design, model: AdditiveRegression) -> BoolArray:
