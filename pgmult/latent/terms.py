@@ -26,15 +26,16 @@ array([4., 4., 4.])
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Protocol
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from pgmult.core.parameters import Checked, Positive, positive, whole
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.sparse import SparseMatrix
@@ -77,21 +78,8 @@ def _sample_half_t(rng: Generator, scale: FloatArray | float, dof: float, size: 
     return np.minimum(from_sd(np.abs(scale * rng.standard_t(dof, size=size))), LARGEST)
 
 
-def _positives(value: FloatArray | float, name: str) -> FloatArray | float:
-    """A positive number, or a row of them."""
-    if np.ndim(value) == 0:
-        return positive(value, name)
-    scales = np.asarray(value, dtype=np.float64)
-    if scales.ndim != 1 or not (np.isfinite(scales) & (scales > 0.0)).all():
-        raise ValueError(f"{name} must be positive numbers, got {value}")
-    return scales
-
-
-Scales = Annotated[Any, _positives]
-
-
-class Term(Protocol):
-    """The prior of one term's weights.
+class Term(ABC):
+    """The prior of one term's weights, with the one standard deviation of most terms.
 
     Attributes
     ----------
@@ -104,38 +92,49 @@ class Term(Protocol):
     num_blocks : int
         Into how many independent parts of equal size, side by side, the weights fall; 0 for those
         that are not worth treating so.
+    scale, dof : float
+        Of the half-t prior of a standard deviation.
     """
 
-    @property
-    def size(self) -> int: ...  # noqa: D102
-    @property
-    def num_sds(self) -> int: ...  # noqa: D102
-    @property
-    def num_hyperparameters(self) -> int: ...  # noqa: D102
-    @property
-    def num_blocks(self) -> int: ...  # noqa: D102
+    __slots__ = ()
+    size: Any
+    num_sds: Any = 1
+    num_hyperparameters: Any = 1
+    num_blocks: Any = 0
+    scale: Any
+    dof: Any
 
     def start(self) -> FloatArray:
-        """Hyperparameters from which a search begins."""
+        """Hyperparameters from which a search begins: standard deviations of 0.5."""
+        return from_sd(np.full(self.num_sds, 0.5))
 
     def sample(self, rng: Generator) -> FloatArray:
         """Hyperparameters from their prior."""
+        return _sample_half_t(rng, self.scale, self.dof, 1)
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
+        return _log_half_t(x[:1], self.scale, self.dof)
 
+    @abstractmethod
     def precision(self, x: FloatArray) -> Any:
         """The weights' precision: a diagonal, blocks ``(num_levels, d, d)`` or a sparse array."""
 
+    @abstractmethod
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
 
     def scaled_by(self, which: int) -> Any:
         """The weights that standard deviation number `which` multiplies, as an index."""
+        return slice(None)
+
+    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
+        """Weights of more levels that do not depend on the others, of standard normal numbers."""
+        return np.asarray(np.exp(log_sd(x[0])) * noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fixed(Checked):
+class Fixed(Term):
     """Coefficients ~ N(0, scale^2), one per column.
 
     Attributes
@@ -144,16 +143,10 @@ class Fixed(Checked):
     scale : float or array, ``(size,)``
     """
 
-    size: Annotated[int, whole(0)]
-    scale: Scales = 2.5
+    size: int
+    scale: FloatArray | float = 2.5
 
-    num_sds: ClassVar[int] = 0
-    num_hyperparameters: ClassVar[int] = 0
-    num_blocks: ClassVar[int] = 0
-
-    def start(self) -> FloatArray:
-        """None."""
-        return np.empty(0)
+    num_sds, num_hyperparameters = 0, 0
 
     def sample(self, rng: Generator) -> FloatArray:
         """None."""
@@ -171,13 +164,9 @@ class Fixed(Checked):
         """Log determinant of the precision."""
         return -2.0 * self.size * float(np.mean(np.log(self.scale))) if self.size else 0.0
 
-    def scaled_by(self, which: int) -> slice:
-        """No weights: no standard deviation is learned."""
-        return slice(0, 0)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shrunk(Checked):
+class Shrunk(Term):
     """Coefficients, some of which have a learned scale: w_j ~ N(0, sd^2 l_j^2), others N(0, c_j^2).
 
     sd is half-t. The l_j are 1; or half-Cauchy, which is the horseshoe if sd is, too.
@@ -196,11 +185,9 @@ class Shrunk(Checked):
 
     scales: FloatArray
     learned: IntArray
-    scale: Positive = 1.0
-    dof: Positive = _DOF
+    scale: float = 1.0
+    dof: float = _DOF
     is_local: bool = False
-
-    num_blocks: ClassVar[int] = 0
 
     @property
     def size(self) -> int:
@@ -216,10 +203,6 @@ class Shrunk(Checked):
     def num_hyperparameters(self) -> int:
         """Standard deviations alone."""
         return self.num_sds
-
-    def start(self) -> FloatArray:
-        """Standard deviations of 0.5."""
-        return from_sd(np.full(self.num_sds, 0.5))
 
     def sample(self, rng: Generator) -> FloatArray:
         """Draw from their priors."""
@@ -249,7 +232,7 @@ class Shrunk(Checked):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LevelEffects(Checked):
+class LevelEffects(Term):
     """Rows of effects, one per level of a grouping: N(0, Sigma), independent of each other.
 
     Attributes
@@ -266,9 +249,9 @@ class LevelEffects(Checked):
 
     num_levels: int
     width: int = 1
-    scale: Scales = 1.0
-    dof: Positive = _DOF
-    eta: Positive = _ETA
+    scale: FloatArray | float = 1.0
+    dof: float = _DOF
+    eta: float = _ETA
 
     @property
     def size(self) -> int:
@@ -388,24 +371,8 @@ class Apart(LevelEffects):
         return -2.0 * self.num_levels * float(log_sd(x).sum())
 
 
-class _OneSd:
-    """What terms with one standard deviation share."""
-
-    __slots__ = ()
-    num_sds: ClassVar[int] = 1
-    num_blocks: ClassVar[int] = 0
-
-    def scaled_by(self, which: int) -> slice:
-        """All weights."""
-        return slice(None)
-
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """Weights of more levels that do not depend on the others, of standard normal numbers."""
-        return np.asarray(np.exp(log_sd(x[0])) * noise)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled(_OneSd, Checked):
+class Scaled(Term):
     """w ~ N(0, sd^2 K^-1): smooths, whose K is the identity, and random walks.
 
     Attributes
@@ -419,10 +386,8 @@ class Scaled(_OneSd, Checked):
 
     structure: SparseMatrix
     log_det_structure: float = 0.0
-    scale: Positive = 1.0
-    dof: Positive = _DOF
-
-    num_hyperparameters: ClassVar[int] = 1
+    scale: float = 1.0
+    dof: float = _DOF
 
     @classmethod
     def walk(cls, times: FloatArray, **prior: float) -> "Scaled":
@@ -451,18 +416,6 @@ class Scaled(_OneSd, Checked):
         """Number of weights."""
         return self.structure.num_columns
 
-    def start(self) -> FloatArray:
-        """A standard deviation of 0.5."""
-        return from_sd(np.array([0.5]))
-
-    def sample(self, rng: Generator) -> FloatArray:
-        """Draw from the half-t distribution."""
-        return _sample_half_t(rng, self.scale, self.dof, 1)
-
-    def log_prior(self, x: FloatArray) -> float:
-        """The half-t density."""
-        return _log_half_t(x[:1], self.scale, self.dof)
-
     def precision(self, x: FloatArray) -> Any:
         """A diagonal where K is one, as of smooths, or a sparse array."""
         scale = math.exp(-2.0 * float(log_sd(x[0])))
@@ -476,7 +429,7 @@ class Scaled(_OneSd, Checked):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Basis(_OneSd, Checked):
+class Basis(Term):
     """A Matérn 5/2 process by sine functions on a box (Riutort-Mayol et al. 2022, eq. 8).
 
     A weight has variance sd^2 times the spectral density at its function's frequency.
@@ -494,13 +447,13 @@ class Basis(_OneSd, Checked):
     """
 
     frequencies: FloatArray
-    num_inputs: Annotated[int, whole()] = 1
-    scale: Positive = 1.0
-    dof: Positive = _DOF
-    length: Positive = 0.5
-    length_sd: Positive = 1.0
+    num_inputs: int = 1
+    scale: float = 1.0
+    dof: float = _DOF
+    length: float = 0.5
+    length_sd: float = 1.0
 
-    num_hyperparameters: ClassVar[int] = 2
+    num_hyperparameters = 2
 
     @property
     def size(self) -> int:
@@ -538,7 +491,7 @@ class Basis(_OneSd, Checked):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Areas(_OneSd, Checked):
+class Areas(Term):
     """Areas of a map: w ~ N(0, sd^2 (share K + (1 - share) I)^-1) (Leroux, Lei and Breslow 2000).
 
     K is the Laplacian of the map, scaled so that its areas have variance 1 on average where share
@@ -556,10 +509,10 @@ class Areas(_OneSd, Checked):
 
     structure: SparseMatrix
     eigenvalues: FloatArray
-    scale: Positive = 1.0
-    dof: Positive = _DOF
+    scale: float = 1.0
+    dof: float = _DOF
 
-    num_hyperparameters: ClassVar[int] = 2
+    num_hyperparameters = 2
 
     @classmethod
     def of(cls, pairs: IntArray, num_areas: int, **prior: float) -> "Areas":
@@ -628,7 +581,7 @@ def _scaled_laplacian(buffer: bytes, num_areas: int) -> tuple[SparseMatrix, Floa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Copies:
+class Copies(Term):
     """Independent copies of a term's weights that share its hyperparameters, as categories do.
 
     The copies of one weight stand side by side.
@@ -639,40 +592,29 @@ class Copies:
     num : int
     """
 
-    term: "Term"
+    term: Term
     num: int
+
+    num_blocks = property(attrgetter("term.num_blocks"))
+    num_sds = property(attrgetter("term.num_sds"))
+    num_hyperparameters = property(attrgetter("term.num_hyperparameters"))
 
     @property
     def size(self) -> int:
         """Number of weights."""
         return int(self.term.size * self.num)
 
-    @property
-    def num_blocks(self) -> int:
-        """Blocks of the term."""
-        return int(self.term.num_blocks)
-
-    @property
-    def num_sds(self) -> int:
-        """Standard deviations of the term."""
-        return int(self.term.num_sds)
-
-    @property
-    def num_hyperparameters(self) -> int:
-        """Hyperparameters of the term."""
-        return int(self.term.num_hyperparameters)
-
     def start(self) -> FloatArray:
         """Where the term starts."""
-        return np.asarray(self.term.start())
+        return self.term.start()
 
     def sample(self, rng: Generator) -> FloatArray:
         """Hyperparameters from their prior."""
-        return np.asarray(self.term.sample(rng))
+        return self.term.sample(rng)
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
-        return float(self.term.log_prior(x))
+        return self.term.log_prior(x)
 
     def precision(self, x: FloatArray) -> Any:
         """A precision of the same kind as the term's."""
@@ -685,7 +627,7 @@ class Copies:
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
-        return float(self.num * self.term.log_det(x))
+        return self.num * self.term.log_det(x)
 
     def scaled_by(self, which: int) -> Any:
         """All copies of the weights that it multiplies."""
