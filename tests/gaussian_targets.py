@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from pgmult.latent.approximation import Approximation, ScalarSites
+from pgmult.latent.approximation import Sites
 from pgmult.latent.hyperparameters import Leaning
 
 
@@ -54,9 +54,10 @@ def derivative(function, point, step=1e-5):
     return np.stack(columns, axis=-1)
 
 
-def rough(family, rows, sites=None, kind=Approximation, points=0):
+def rough(family, rows, sites=None, points=0):
     """Sites at smoothed predictors, and a wide guess around the start."""
     x = family.start()
-    J, h = (ScalarSites(rows) if sites is None else sites).first(family)
+    sites = sites or Sites(rows)
+    J, h = sites.first(family)
     guess = Leaning(x, 0.7 * np.eye(len(x)), np.zeros(len(x)))
-    return kind(J, h, family.absorb(J, h), guess, math.nan)
+    return sites.kind(J, h, family.absorb(J, h), guess, math.nan)

@@ -13,16 +13,19 @@ distinguished from the posterior, above 5 moves around it become short.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from pgmult.core.typing import FloatArray, Generator
-from pgmult.latent.additive import Gaussian, WeightFamily
+from pgmult.latent.additive import WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 from pgmult.variational.sites import Expectation
+
+Potentials = tuple[FloatArray, FloatArray]
+"""J and h of all rows."""
 
 FAR = 2.0
 """Spread from which on leaps are hardly ever taken."""
@@ -99,90 +102,80 @@ def collapsed(family: WeightFamily, absorbed: object, x: FloatArray) -> float:
         return -math.inf
 
 
-class Sites(Protocol):
-    """How potentials are found for the rows of a likelihood.
-
-    Attributes
-    ----------
-    rounds : int
-        Steps towards potentials that do not change, before hyperparameters have their mode.
-    """
-
-    rounds: ClassVar[int]
-
-    def most(self, family: Any) -> int:
-        """Steps at most, once they have it, until means of predictors stay where they are."""
-
-    def first(self, family: Any) -> tuple[FloatArray, FloatArray]:
-        """J and h to begin with."""
-
-    def expected(self, family: Any, gaussian: Any, rng: Generator) -> tuple[FloatArray, FloatArray]:
-        """J and h from slopes and curvatures that are expected under a distribution of weights."""
-
-    def matching(
-        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray, rng: Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """J and h most of the way to those with which predictors have the right moments."""
-
-    def wide(
-        self, family: Any, gaussian: Any, J: FloatArray, h: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """J and h with which predictors vary as much as in the posterior, if they are not so."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class ScalarSites:
-    """Potentials of rows with one predictor each.
+class Sites:
+    """Potentials of rows with one predictor each: how they are found for a likelihood.
 
     Attributes
     ----------
     rows : RowsLikelihood
     start : array, optional
         Predictors about which the first potentials are found.
+    rounds : int
+        Steps towards potentials that do not change, before hyperparameters have their mode.
+    kind : type
+        Class of the approximation.
     """
 
-    rows: RowsLikelihood
+    rows: Any
     start: FloatArray | None = None
 
     rounds: ClassVar[int] = 8
+    kind: ClassVar[type[Approximation]] = Approximation
 
-    def most(self, family: WeightFamily) -> int:
-        """None: moments of one predictor match soon."""
+    def most(self, family: Any) -> int:
+        """Steps at most, after that, until means stay; none: moments of one predictor match."""
         return 0
 
-    def first(self, family: WeightFamily) -> tuple[FloatArray, FloatArray]:
-        """J and h to begin with."""
-        if self.start is None:
-            return _first_sites(self.rows, family.shape)
-        return _expected(self.rows, self.start, np.zeros_like(self.start))
+    def first(self, family: Any) -> Potentials:
+        """J and h to begin with, if need be at predictors between each row's and all rows'."""
+        if self.start is not None:
+            return _expected(self.rows, self.start, np.zeros_like(self.start))
+        nothing, centre = np.zeros(family.shape), np.zeros(family.shape[1:])
+        for _ in range(30):
+            _, slope, half = self.rows.expect(nothing + centre, nothing)
+            step = slope.sum(axis=0) / np.maximum(-2.0 * half.sum(axis=0) + 1e-3, 1e-3)
+            centre = centre + np.clip(step, -1.0, 1.0)
+        psi = nothing + centre
+        for _ in range(10):
+            _, slope, half = self.rows.expect(psi, nothing)
+            step = (slope - _PULL * (psi - centre)) / (-2.0 * half + _PULL)
+            psi = psi + np.clip(step, -1.0, 1.0)
+        return _expected(self.rows, psi, nothing)
 
-    def expected(
-        self, family: WeightFamily, gaussian: Gaussian, rng: Generator
-    ) -> tuple[FloatArray, FloatArray]:
-        """J and h from expected slopes and curvatures."""
+    def expected(self, family: Any, gaussian: Any, rng: Generator) -> Potentials:
+        """J and h from slopes and curvatures that are expected under a distribution of weights."""
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
         return _expected(self.rows, mean, var)
 
-    def matching(
-        self, family: WeightFamily, gaussian: Gaussian, J: FloatArray, h: FloatArray,
-        rng: Generator,
-    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-        """J and h most of the way to moments that match."""
+    def matching(self, family: Any, gaussian: Any, sites: Potentials, rng: Generator) -> Potentials:
+        """J and h most of the way to those with which predictors have the right moments."""
+        J, h = sites
         mean, var = family.predictor(gaussian.mean), family.variances(gaussian, rng)
-        return _matching(self.rows, J, h, mean, var)
+        var = np.maximum(var, 1e-200)
+        sd = np.sqrt(var)
+        log_density = np.empty((len(_NODES), *mean.shape))
+        for i, node in enumerate(_NODES):
+            psi = mean + sd * node
+            log_density[i] = self.rows.value(psi) - psi * (h - 0.5 * J * psi) - 0.5 * node * node
+        weights = np.exp(log_density - log_density.max(axis=0))
+        weights /= weights.sum(axis=0)
+        centre = np.tensordot(_NODES, weights, 1)
+        precision = 1.0 / np.maximum(np.tensordot(_NODES**2, weights, 1) - centre**2, 1e-12)
+        more_J = _STEP * (precision - 1.0) / var
+        more_h = _STEP * (precision * centre / sd + (precision - 1.0) / var * mean)
+        proper = np.isfinite(more_J + more_h) & (J + more_J > 0.0)
+        return np.where(proper, J + more_J, J), np.where(proper, h + more_h, h)
 
-    def wide(
-        self, family: WeightFamily, gaussian: Gaussian, J: FloatArray, h: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The same: moments match."""
-        return J, h
+    def wide(self, family: Any, gaussian: Any, sites: Potentials) -> Potentials:
+        """J and h with which predictors vary as much as in the posterior: these, if they do so."""
+        return sites
 
 
 def approximate(
     family: WeightFamily,
     rows: RowsLikelihood,
     sites: Sites | None = None,
-    kind: type[Approximation] = Approximation,
     points: int = LEAN_POINTS,
 ) -> Approximation:
     """Return the approximation; where variances need draws, these are the same each time.
@@ -193,13 +186,11 @@ def approximate(
     rows : RowsLikelihood
         The likelihood, or one of another kind with `sites` of this kind.
     sites : Sites, optional
-    kind : type
-        Class of the result.
     points : int
         Points for moments of the hyperparameters: see `lean`.
     """
     rng = np.random.default_rng(0)
-    sites = ScalarSites(rows) if sites is None else sites
+    sites = sites or Sites(rows)
     x, (J, h) = family.start(), sites.first(family)
     for i in range(sites.rounds):
         gaussian = family.at(x, family.absorb(J, h))
@@ -213,36 +204,32 @@ def approximate(
             x = guess.mean
         for _ in range(sites.rounds // 2):
             gaussian = family.at(x, family.absorb(J, h))
-            J, h = sites.matching(family, gaussian, J, h, rng)
+            J, h = sites.matching(family, gaussian, (J, h), rng)
     for _ in range(sites.most(family)):
         before = family.predictor(gaussian.mean)
         gaussian = family.at(x, family.absorb(J, h))
-        away, base = family.predictor(gaussian.mean) - before, kind(J, h, None, guess, 0.0)
+        away, base = family.predictor(gaussian.mean) - before, sites.kind(J, h, None, guess, 0.0)
         if np.sum(away * (base.slope(before) - base.slope(before + away))) < _STILL:
             break
-        J, h = sites.matching(family, gaussian, J, h, rng)
-    absorbed = family.absorb(J, h)
-    base = kind(J, h, absorbed, guess, 0.0)
+        J, h = sites.matching(family, gaussian, (J, h), rng)
+    base = sites.kind(J, h, family.absorb(J, h), guess, 0.0)
     if _spread(base, family, rows, [x] * _SPREAD_DRAWS) > FAR:
-        J, h = sites.wide(family, family.at(x, absorbed), J, h)
-        absorbed = family.absorb(J, h)
-        guess = _mode(family, absorbed, x) if len(x) else guess
+        J, h = sites.wide(family, family.at(x, base.absorbed), (J, h))
+        base = sites.kind(J, h, family.absorb(J, h), guess, 0.0)
+        guess = _mode(family, base.absorbed, x) if len(x) else guess
     if len(x):
-        guess = lean(lambda x: collapsed(family, absorbed, x), guess.mean, guess.root, points)
-    base = kind(J, h, absorbed, guess, 0.0)
+        density = partial(collapsed, family, base.absorbed)
+        guess = lean(density, guess.mean, guess.root, points)
+    base = replace(base, guess=guess)
     near = [hyperparameters_near(rng, family, guess) for _ in range(_SPREAD_DRAWS)]
     return replace(base, spread=_spread(base, family, rows, near))
 
 
-def _spread(
-    base: Approximation, family: WeightFamily, rows: RowsLikelihood, near: Sequence[FloatArray]
-) -> float:
+def _spread(base: Approximation, family: WeightFamily, rows: Any, near: Any) -> float:
     """The variance of the correction in draws at hyperparameters."""
     rng = np.random.default_rng(0)
-    drawn = [
-        base.correction(rows, family.predictor(family.at(x, base.absorbed).sample(rng)))
-        for x in near
-    ]
+    draws = (family.predictor(family.at(x, base.absorbed).sample(rng)) for x in near)
+    drawn = [base.correction(rows, psi) for psi in draws]
     return float(np.sum(np.var(np.maximum(drawn, -_TOO_FAR), axis=0)))
 
 
@@ -265,52 +252,13 @@ def _mode(family: WeightFamily, absorbed: object, start: FloatArray) -> Leaning:
     def slopes(x: FloatArray) -> FloatArray:
         return family.slopes(reflected(x), absorbed) * np.where(sds & (x < 0.0), -1.0, 1.0)
 
-    is_known = family.slopes(start, absorbed) is not None
-    guess = laplace(
-        lambda x: collapsed(family, absorbed, reflected(x)), start, slopes if is_known else None
-    )
+    known = None if family.slopes(start, absorbed) is None else slopes
+    guess = laplace(lambda x: collapsed(family, absorbed, reflected(x)), start, known)
     return replace(guess, mean=reflected(guess.mean))
 
 
-def _first_sites(rows: RowsLikelihood, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Sites at predictors between the most likely of each row and that of all rows together."""
-    nothing, centre = np.zeros(shape), np.zeros(shape[1:])
-    for _ in range(30):
-        _, slope, half = rows.expect(nothing + centre, nothing)
-        step = slope.sum(axis=0) / np.maximum(-2.0 * half.sum(axis=0) + 1e-3, 1e-3)
-        centre = centre + np.clip(step, -1.0, 1.0)
-    psi = nothing + centre
-    for _ in range(10):
-        _, slope, half = rows.expect(psi, nothing)
-        step = (slope - _PULL * (psi - centre)) / (-2.0 * half + _PULL)
-        psi = psi + np.clip(step, -1.0, 1.0)
-    return _expected(rows, psi, nothing)
-
-
-def _expected(
-    rows: RowsLikelihood, mean: FloatArray, var: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _expected(rows: RowsLikelihood, mean: FloatArray, var: FloatArray) -> Potentials:
     """The site of every row from expected slopes and curvatures."""
     _, slope, half = rows.expect(mean, var)
     J = np.maximum(-2.0 * half, _LEAST_J)
     return J, slope + J * mean
-
-
-def _matching(
-    rows: RowsLikelihood, J: FloatArray, h: FloatArray, mean: FloatArray, var: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Most of the way to sites that give psi the moments that its likelihood would give it."""
-    var = np.maximum(var, 1e-200)
-    sd = np.sqrt(var)
-    log_density = np.empty((len(_NODES), *mean.shape))
-    for i, node in enumerate(_NODES):
-        psi = mean + sd * node
-        log_density[i] = rows.value(psi) - psi * (h - 0.5 * J * psi) - 0.5 * node * node
-    weights = np.exp(log_density - log_density.max(axis=0))
-    weights /= weights.sum(axis=0)
-    centre = np.tensordot(_NODES, weights, 1)
-    precision = 1.0 / np.maximum(np.tensordot(_NODES**2, weights, 1) - centre**2, 1e-12)
-    more_J = _STEP * (precision - 1.0) / var
-    more_h = _STEP * (precision * centre / sd + (precision - 1.0) / var * mean)
-    proper = np.isfinite(more_J + more_h) & (J + more_J > 0.0)
-    return np.where(proper, J + more_J, J), np.where(proper, h + more_h, h)

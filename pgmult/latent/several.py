@@ -17,8 +17,8 @@ from scipy.special import polygamma
 
 from pgmult.core.typing import FloatArray, Generator
 from pgmult.latent.additive import Additive, Conditioned
-from pgmult.latent.approximation import Approximation
-from pgmult.latent.categories import MultinomialRows, helmert
+from pgmult.latent.approximation import Approximation, Potentials, Sites
+from pgmult.latent.categories import helmert
 from pgmult.latent.compiled import blocks, categories
 from pgmult.latent.layout import Layout
 from pgmult.latent.terms import Copies, Term
@@ -191,53 +191,39 @@ class BlockApproximation(Approximation):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockSites:
-    """Potentials from expected slopes and curvatures: see `pgmult.latent.approximation`.
+class BlockSites(Sites):
+    """Dense potentials from expected slopes and curvatures; they need a `start`, ``(num_rows, C)``.
 
-    Attributes
-    ----------
-    rows : MultinomialRows
-    start : array, ``(num_rows, C)``
-        Predictors about which the first potentials are found.
+    The rows are `MultinomialRows`, or others with a `curvature`.
     """
 
-    rows: MultinomialRows
-    start: FloatArray
-
     rounds: ClassVar[int] = 4
+    kind: ClassVar[type[Approximation]] = BlockApproximation
 
     def most(self, family: Several) -> int:
         """Many where they are exact: a category that is absent somewhere takes a step each unit."""
         return _MOST_ROUNDS if family.inverts else 0
 
-    def first(self, family: Several) -> tuple[FloatArray, FloatArray]:
+    def first(self, family: Several) -> Potentials:
         """Potentials about the start."""
         return self._about([(1.0, self.start)], self.start)
 
-    def expected(
-        self, family: Several, gaussian: Conditioned, rng: Generator
-    ) -> tuple[FloatArray, FloatArray]:
+    def expected(self, family: Several, gaussian: Conditioned, rng: Generator) -> Potentials:
         """Potentials with the expected slopes and curvatures."""
         return self._about(family.points(gaussian, rng), family.predictor(gaussian.mean))
 
-    def matching(
-        self, family: Several, gaussian: Conditioned, J: FloatArray, h: FloatArray, rng: Generator
-    ) -> tuple[FloatArray, FloatArray]:
+    def matching(self, family: Any, gaussian: Any, sites: Potentials, rng: Generator) -> Potentials:
         """The same, most of the way from the last ones."""
-        new_J, new_h = self.expected(family, gaussian, rng)
+        (J, h), (new_J, new_h) = sites, self.expected(family, gaussian, rng)
         return J + _STEP * (new_J - J), h + _STEP * (new_h - h)
 
-    def _about(
-        self, points: Iterable[tuple[float, FloatArray]], mean: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _about(self, points: Iterable[tuple[float, Any]], mean: Any) -> Potentials:
         points = list(points)
         slope = sum(weight * self.rows.slope(psi) for weight, psi in points)
         J = np.ascontiguousarray(self.rows.curvature(points))
         return J, slope + np.einsum("nst,nt->ns", J, mean)
 
-    def wide(
-        self, family: Several, gaussian: Conditioned, J: FloatArray, h: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def wide(self, family: Several, gaussian: Conditioned, sites: Potentials) -> Potentials:
         """Potentials nearly as wide as the posterior where a category is absent.
 
         There the likelihood of a log probability falls off steeply on one side alone, as that of
@@ -245,9 +231,9 @@ class BlockSites:
         but the variance 1 / a, for trigamma(a). So information on log probabilities of variance v
         is multiplied by v / trigamma(1 / v), or most of that: as good as 1 where v is small.
         """
-        covariances = family.covariances(gaussian)
+        (J, h), covariances = sites, family.covariances(gaussian)
         if covariances is None:
-            return J, h
+            return sites
         mean = family.predictor(gaussian.mean)
         points = list(family.points(gaussian, np.random.default_rng(0)))
         shares = sum(weight * categories.shares_of(psi) for weight, psi in points)

@@ -27,7 +27,7 @@ from scipy.special import expit, softmax
 
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import ScalarSites, Sites, approximate, hyperparameters_near
+from pgmult.latent.approximation import Sites, approximate, hyperparameters_near
 from pgmult.latent.categories import (
     BetaBinomialSite,
     DirichletRows,
@@ -38,7 +38,7 @@ from pgmult.latent.categories import (
 from pgmult.latent.hyperparameters import LEAN_POINTS
 from pgmult.latent.moves import Target
 from pgmult.latent.predictors import Latent, Priors, coefficient_scales
-from pgmult.latent.several import BlockApproximation, BlockSites, Several
+from pgmult.latent.several import BlockSites, Several
 from pgmult.latent.terms import Fixed
 from pgmult.regression.data import MOST_EVENTS, AdditiveRows
 from pgmult.variational.sites import CountSite, Expectation, LogisticSite
@@ -75,11 +75,9 @@ class Problem(NamedTuple):
 
     def solved(self) -> Block:
         """The block with its approximation."""
-        family, rows, sites = self
-        if not isinstance(family, Several):
-            return Block(family, rows, approximate(family, rows, sites))
-        points = LEAN_POINTS if family.num_weights < _MANY_WEIGHTS else _FEW_POINTS
-        return Block(family, rows, approximate(family, rows, sites, BlockApproximation, points))
+        is_costly = isinstance(self.family, Several) and self.family.num_weights >= _MANY_WEIGHTS
+        points = _FEW_POINTS if is_costly else LEAN_POINTS
+        return Block(self.family, self.rows, approximate(*self, points))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,7 +305,7 @@ class Ordered:
 
     def problems(self, size: float = math.inf) -> list[Problem]:
         """Predictors and rows of the block."""
-        return [Problem(self.family, self.site, ScalarSites(self.site, self.start))]
+        return [Problem(self.family, self.site, Sites(self.site, self.start))]
 
     def flat(self, weights: FloatArray) -> list[FloatArray]:
         """Weights of each block."""

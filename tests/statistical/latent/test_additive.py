@@ -156,7 +156,7 @@ def test_a_density_that_is_not_widened_is_refused(widened, monkeypatch):
     def half_widened(family, rows, sites, *more):
         wide = approximation.approximate(family, rows, sites, *more)
         with monkeypatch.context() as patch:
-            patch.setattr(type(sites), "wide", lambda self, family, gaussian, J, h: (J, h))
+            patch.setattr(type(sites), "wide", lambda self, family, gaussian, sites: sites)
             narrow = approximation.approximate(family, rows, sites, *more)
         return replace(narrow, absorbed=wide.absorbed, guess=wide.guess)
 

@@ -1,5 +1,7 @@
 """Latent Gaussians: factors and laws against dense matrices, moves around exact laws."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from gaussian_targets import rough
@@ -7,13 +9,13 @@ from scipy import linalg, sparse, stats
 
 from pgmult.latent import layout
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import _matching, approximate, collapsed
+from pgmult.latent.approximation import Sites, approximate, collapsed
 from pgmult.latent.categories import MultinomialRows
 from pgmult.latent.compiled.stacked import solve
 from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, Target, carry, interweave, leap, swing, turn
-from pgmult.latent.several import BlockApproximation, BlockSites, Several
+from pgmult.latent.several import BlockSites, Several
 from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Copies, Fixed, LevelEffects, Scaled, from_sd, log_sd
 from pgmult.variational.sites import CountSite, LogisticSite
@@ -209,7 +211,7 @@ def test_wide_potentials_are_as_wide_as_the_posterior():
     family = Several([Fixed(1)], np.ones((1, 1)), 1)
     rows = MultinomialRows(np.array([[0.0, 100.0]]))
     sites = BlockSites(rows, np.zeros((1, 1)))
-    base = approximate(family, rows, sites, BlockApproximation)
+    base = approximate(family, rows, sites)
     gaussian = family.at(base.guess.mean, base.absorbed)
     wide = family.at(base.guess.mean, family.absorb(*sites.wide(family, gaussian, base.J, base.h)))
     psi = np.linspace(-60.0, 60.0, 4001)
@@ -317,6 +319,11 @@ def test_columns_are_rows_of_their_own(rng):
         np.testing.assert_array_equal(site.slope(psi)[:, k], column.slope(psi[:, k]))
 
 
+def matching(rows, J, h, mean, var):
+    family = SimpleNamespace(predictor=lambda w: w, variances=lambda gaussian, rng: var)
+    return Sites(rows).matching(family, SimpleNamespace(mean=mean), (J, h), None)
+
+
 def test_matching_sites_match_moments(rng):
     """A Gaussian law of each predictor, with the likelihood or with the site in its place."""
     rows = LogisticSite(
@@ -327,7 +334,7 @@ def test_matching_sites_match_moments(rng):
     for _ in range(60):
         precision = cavity + J
         at = (cavity * mean + h) / precision
-        J, h = _matching(rows, J, h, at, 1.0 / precision)
+        J, h = matching(rows, J, h, at, 1.0 / precision)
     precision = cavity + J
     at = (cavity * mean + h) / precision
     psi = at + precision**-0.5 * np.linspace(-12.0, 12.0, 4001)[:, None, None]
@@ -345,7 +352,7 @@ def test_a_site_that_is_right_stays_whatever_the_variance():
     taken, reaching = np.full(1, 4e8), np.full(1, 1e9)
     psi, J = np.log(taken / (reaching - taken)), taken * (1.0 - taken / reaching)
     for factor in (0.3, 1.0, 3.0):
-        found = _matching(LogisticSite(taken, reaching), J, J * psi, psi, factor / J)
+        found = matching(LogisticSite(taken, reaching), J, J * psi, psi, factor / J)
         np.testing.assert_allclose(found[0], J, rtol=1e-3)
         np.testing.assert_allclose(found[1] / found[0], psi, rtol=1e-6)
 
