@@ -184,6 +184,11 @@ class Additive:
         return Additive(self.terms, self.design[rows], self.offset[rows])
 
     @property
+    def parts(self) -> list[tuple[Term, slice, slice]]:
+        """Each term, with the places of its hyperparameters and of its weights."""
+        return list(zip(self.terms, self.hyperparameters, self.weights, strict=True))
+
+    @property
     def num_weights(self) -> int:
         """Weights of all terms."""
         return int(self.design.shape[1])
@@ -213,8 +218,7 @@ class Additive:
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
-        pairs = zip(self.terms, self.hyperparameters, strict=True)
-        return float(sum(term.log_prior(x[at]) for term, at in pairs))
+        return float(sum(term.log_prior(x[at]) for term, at, _ in self.parts))
 
     def predictor(self, w: FloatArray) -> FloatArray:
         """Predictors of the rows."""
@@ -259,13 +263,11 @@ class Additive:
 
     def _at(self, x: FloatArray, absorbed: tuple[object, FloatArray]) -> Conditioned:
         gram, pull = absorbed
-        pairs = list(zip(self.terms, self.hyperparameters, strict=True))
-        prior_log_det = sum(term.log_det(x[at]) for term, at in pairs)
-        factor = self.layout.factor(gram, [term.precision(x[at]) for term, at in pairs])
+        prior_log_det = sum(term.log_det(x[at]) for term, at, _ in self.parts)
+        factor = self.layout.factor(gram, [term.precision(x[at]) for term, at, _ in self.parts])
         mean = factor.solve(pull)
-        return Conditioned(
-            factor, mean, 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
-        )
+        log_evidence = 0.5 * (prior_log_det - factor.log_det + float(pull @ mean))
+        return Conditioned(factor, mean, log_evidence)
 
     def slopes(self, x: FloatArray, absorbed: tuple[object, FloatArray]) -> FloatArray | None:
         """Derivatives of log prior plus log evidence in hyperparameters; None for a sparse factor.
@@ -278,7 +280,7 @@ class Additive:
         if moments is None:
             return None
         out = np.empty(len(x))
-        for term, at, its in zip(self.terms, self.hyperparameters, moments, strict=True):
+        for (term, at, _), its in zip(self.parts, moments, strict=True):
             out[at] = _expected_slopes(term, x[at], its)
         return out
 

@@ -37,6 +37,7 @@ Gaussians whose distribution of leaps may be rough.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -90,11 +91,7 @@ class Point(NamedTuple):
 
 
 def swing(
-    rng: Generator,
-    point: Point,
-    target: Target[WeightFamily],
-    kicks: int = 3,
-    angle: float = 0.5 * math.pi,
+    rng: Generator, point: Point, target: Target[Any], kicks: int = 3, angle: float = 0.5 * math.pi
 ) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
     (family, rows, base), gaussian = target, point.gaussian
@@ -113,9 +110,8 @@ def swing(
             psi = family.predictor(gaussian.mean + z)
     gain = gain + base.correction(rows, psi)
     accepted = gain > -rng.exponential(size=np.shape(gain))
-    return point._replace(
-        w=np.where(accepted, gaussian.mean + z, point.w), psi=np.where(accepted, psi, point.psi)
-    )
+    w = np.where(accepted, gaussian.mean + z, point.w)
+    return point._replace(w=w, psi=np.where(accepted, psi, point.psi))
 
 
 def turn(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
@@ -128,9 +124,8 @@ def turn(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     def correction(columns: FloatArray, active: BoolArray) -> FloatArray:
         return np.reshape(base.correction(rows, family.predictor(in_place(columns))), -1)
 
-    gaussian = point.gaussian
-    parts = (np.atleast_2d(array.T) for array in (point.w, gaussian.sample(rng), gaussian.mean))
-    w = in_place(elliptical_slice(rng, correction, *parts))
+    arrays = point.w, point.gaussian.sample(rng), point.gaussian.mean
+    w = in_place(elliptical_slice(rng, correction, *(np.atleast_2d(x.T) for x in arrays)))
     return point._replace(w=w, psi=family.predictor(w))
 
 
@@ -163,12 +158,9 @@ def reflect(
 
 
 def _weighed(
-    rng: Generator,
-    point: Point,
-    x: FloatArray,
-    target: Target[WeightFamily],
+    rng: Generator, point: Point, x: FloatArray, target: Target[Any],
     weights: Callable[[Gaussian], FloatArray],
-) -> Point:
+) -> Point:  # fmt: skip
     """A point at x or the old one, by their densities over those of the distribution of leaps."""
     family, rows, base = target
     try:
@@ -181,7 +173,7 @@ def _weighed(
     def log_weight(at: Point) -> float:
         correction = float(np.sum(base.correction(rows, at.psi)))
         density = family.log_prior(at.x) + at.gaussian.log_evidence + correction
-        return density - float(base.guess.log_density(at.x))
+        return float(density - float(base.guess.log_density(at.x)))
 
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
@@ -189,9 +181,8 @@ def _weighed(
 def carry(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
     family, rows, base = target
-    x = sample_hyperparameters(
-        rng, lambda x: collapsed(family, base.absorbed, x), point.x, base.guess
-    )
+    density = partial(collapsed, family, base.absorbed)
+    x = sample_hyperparameters(rng, density, point.x, base.guess)
     gaussian = family.at(x, base.absorbed)
     w = gaussian.colour(point.gaussian.white(rng, point.w))
     new = Point(x, w, gaussian, family.predictor(w))
@@ -206,34 +197,30 @@ def interweave(rng: Generator, point: Point, target: Target[Additive]) -> Point:
 
 
 def interwoven(
-    rng: Generator,
-    family: Additive,
-    x: FloatArray,
-    w: FloatArray,
-    psi: FloatArray,
+    rng: Generator, family: Additive, x: FloatArray, w: FloatArray, psi: FloatArray,
     total: Callable[[FloatArray], float],
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Hyperparameters and weights so moved; `total` is the log likelihood of predictors."""
     x, w = x.copy(), w.copy()
-    parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
-    for term, at, weights in parts:
+    for term, at, weights in family.parts:
         for i in range(term.num_hyperparameters):
             x[at] = _given_weights(rng, term, x[at], w[weights], i)
         for i in range(term.num_sds):
             column = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             column[scaled] = w[scaled]
-            moved = family.times(column)
-            x[at], ratio = _stretched(rng, term, x[at], i, _along(total, psi, moved))
-            w[scaled], psi = ratio * w[scaled], psi + (ratio - 1.0) * moved
+            stretched, sd = family.times(column), sd_at(float(x[at][i]))
+            along = partial(_along, total, psi, stretched, sd, i)
+            x[at] = _sliced(rng, term, x[at], i, along)
+            ratio = sd_at(float(x[at][i])) / sd
+            w[scaled], psi = ratio * w[scaled], psi + (ratio - 1.0) * stretched
     return x, w
 
 
 def given_weights(rng: Generator, family: Additive, x: FloatArray, w: FloatArray) -> FloatArray:
     """All hyperparameters by their prior and the density of the weights."""
     x = x.copy()
-    parts = zip(family.terms, family.hyperparameters, family.weights, strict=True)
-    for term, at, weights in parts:
+    for term, at, weights in family.parts:
         for i in range(term.num_hyperparameters):
             x[at] = _given_weights(rng, term, x[at], w[weights], i)
     return x
@@ -248,11 +235,10 @@ def _given_weights(rng: Generator, term: Term, x: FloatArray, w: FloatArray, i: 
 
         return _sliced(rng, term, x, i, density)
     # a standard deviation multiplied by r is as the weights divided by r
-    precision, scaled = term.precision(x), np.zeros_like(w)
-    scaled[term.scaled_by(i)] = w[term.scaled_by(i)]
-    count, current = len(w[term.scaled_by(i)]), sd_at(float(x[i]))
-    linear = _product(precision, scaled, w - scaled)
-    square = _product(precision, scaled, scaled)
+    precision, scaled, at = term.precision(x), np.zeros_like(w), term.scaled_by(i)
+    scaled[at] = w[at]
+    count, current = len(w[at]), sd_at(float(x[i]))
+    linear, square = (_product(precision, scaled, v) for v in (w - scaled, scaled))
 
     def gain(new: FloatArray) -> float:
         inverse = current / sd_at(float(new[i]))
@@ -262,19 +248,11 @@ def _given_weights(rng: Generator, term: Term, x: FloatArray, w: FloatArray, i: 
 
 
 def _along(
-    total: Callable[[FloatArray], float], psi: FloatArray, moved: FloatArray
-) -> Callable[[float], float]:
-    """Log likelihood where a term's predictors are so many times as large."""
-    return lambda ratio: total(psi + (ratio - 1.0) * moved)
-
-
-def _stretched(
-    rng: Generator, term: Term, x: FloatArray, i: int, gain: Callable[[float], float]
-) -> tuple[FloatArray, float]:
-    """A standard deviation, and by how much the weights that it multiplies grow with it."""
-    current = sd_at(float(x[i]))
-    out = _sliced(rng, term, x, i, lambda new: gain(sd_at(float(new[i])) / current))
-    return out, sd_at(float(out[i])) / current
+    total: Callable[[FloatArray], float], psi: FloatArray, stretched: FloatArray, sd: float, i: int,
+    x: FloatArray,
+) -> float:  # fmt: skip
+    """Log likelihood where a term's predictors grow with its standard deviation, `sd` before."""
+    return total(psi + (sd_at(float(x[i])) / sd - 1.0) * stretched)
 
 
 def _sliced(
@@ -308,9 +286,9 @@ def _sliced(
 
 def _product(precision: Any, v: FloatArray, w: FloatArray) -> float:
     """V' precision w."""
-    if isinstance(precision, np.ndarray) and precision.ndim == 1:
+    if not isinstance(precision, np.ndarray):
+        return float(v @ (precision @ w))
+    if precision.ndim == 1:
         return float(v @ (precision * w))
-    if isinstance(precision, np.ndarray):
-        shape = len(precision), -1
-        return float(np.einsum("gi,gij,gj->", v.reshape(shape), precision, w.reshape(shape)))
-    return float(v @ (precision @ w))
+    shape = len(precision), -1
+    return float(np.einsum("gi,gij,gj->", v.reshape(shape), precision, w.reshape(shape)))
