@@ -144,20 +144,21 @@ def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
         The weights as arrow factors have them.
     """
     nothing, none = np.zeros(1, np.int64), np.empty((len(factors), 0))
-    if isinstance(factors[0], SparseFactor):
-        first = factors[0].lower
-        lower = first._replace(
-            values=np.array([factor.lower.values for factor in factors]),
-            pivots=np.array([factor.lower.pivots for factor in factors]),
+    first = factors[0]
+    if isinstance(first, SparseFactor):
+        values, pivots = (
+            np.array([getattr(factor.lower, name) for factor in factors])
+            for name in ("values", "pivots")
         )
+        lower = first.lower._replace(values=values, pivots=pivots)
         between = Between(nothing, nothing[:0], none[:, :, None])
-        return Stacked(factors[0].order, none[:, :, None, None], between, none[:, :, None], lower)
-    across = np.array([factor.across.values for factor in factors])
-    return Stacked(
-        order, np.array([factor.inverse for factor in factors]),
-        factors[0].across._replace(values=across), np.array([factor.inner for factor in factors]),
-        sparse_cholesky.Lower(nothing, nothing[:0], none, none),
-    )  # fmt: skip
+        return Stacked(first.order, none[:, :, None, None], between, none[:, :, None], lower)
+    inverse, inner, across = (
+        np.array(arrays)
+        for arrays in zip(*((f.inverse, f.inner, f.across.values) for f in factors), strict=True)
+    )
+    lower = sparse_cholesky.Lower(nothing, nothing[:0], none, none)
+    return Stacked(order, inverse, first.across._replace(values=across), inner, lower)
 
 
 def between_of(matrix: sparse.csr_array, d: int) -> Between:
@@ -217,33 +218,29 @@ class Analysis:
     @classmethod
     def of(cls, precision: Any) -> "Analysis":
         """Analyse a symmetric scipy.sparse array of compressed rows, its entries in order."""
-        size = precision.shape[0]
-        away = sparse.csc_array(
-            (np.ones(len(precision.data)), precision.indices, precision.indptr),
-            shape=precision.shape,
-        )
-        away = away + sparse.diags_array(2.0 * np.diff(precision.indptr))  # dominant diagonal
+        size, lengths = precision.shape[0], np.diff(precision.indptr)
+        away = precision.copy()
+        away.data = np.ones(precision.nnz)
+        away = away + sparse.diags_array(2.0 * lengths)  # dominant diagonal
         lu = splu(
             away.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )  # fmt: skip
         place = np.asarray(lu.perm_c, dtype=np.int64)
-        rows = place[np.repeat(np.arange(size), np.diff(precision.indptr))]
-        columns = place[precision.indices]
+        rows, columns = place[np.repeat(np.arange(size), lengths)], place[precision.indices]
         entries = np.flatnonzero(rows <= columns)
         entries = entries[np.lexsort((rows[entries], columns[entries]))]
-        indptr = np.searchsorted(columns[entries], np.arange(size + 1))
-        parent, starts = sparse_cholesky.tree_of(indptr, rows[entries])
+        indptr, rows = np.searchsorted(columns[entries], np.arange(size + 1)), rows[entries]
+        parent, starts = sparse_cholesky.tree_of(indptr, rows)
+        order = np.argsort(place)
         return cls(
-            precision.indptr, precision.indices, np.argsort(place), entries, indptr, rows[entries],
-            parent, starts,
-        )  # fmt: skip
+            precision.indptr, precision.indices, order, entries, indptr, rows, parent, starts
+        )
 
     def fits(self, precision: sparse.csr_array) -> bool:
         """Whether a matrix has its entries where that one had them."""
-        return np.array_equal(precision.indptr, self.indptr) and np.array_equal(
-            precision.indices, self.columns
-        )
+        same = np.array_equal(precision.indptr, self.indptr)
+        return same and np.array_equal(precision.indices, self.columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ The levels of the largest grouping are eliminated first, as blocks that meet onl
 weights; where those are many, the factor is sparse.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -46,16 +46,17 @@ class Layout:
         self.weights = slices(sizes)
         apart = [term.size if term.num_blocks else 0 for term in terms]
         most = max(apart, default=0)
-        self.is_sparse = sum(sizes) - most > _MANY_WEIGHTS
+        others = sum(sizes) - most
+        self.is_sparse = others > _MANY_WEIGHTS
         self.first, self.order, self.places = None, np.arange(sum(sizes)), self.weights
         self._num_blocks = terms[apart.index(most)].num_blocks if most else 0
-        others = sum(sizes) - most
         is_worth_it = self._num_blocks >= _MANY_LEVELS and most > _LEAST_ELIMINATED * others
         if is_worth_it and not self.is_sparse:
             self.first = apart.index(most)
             first = self.weights[self.first]
             self.order = np.concatenate([self.order[first], np.delete(self.order, first)])
-            self.places = slices([0 if i == self.first else size for i, size in enumerate(sizes)])
+            sizes[self.first] = 0
+            self.places = slices(sizes)
         self._analysis: Analysis | None = None
 
     def packed(self, gram: sparse.csr_array) -> Any:
@@ -71,8 +72,8 @@ class Layout:
         top = ordered[:size, :size].tocoo()
         blocks = np.zeros((self._num_blocks, d, d))
         np.add.at(blocks, (top.row // d, top.row % d, top.col % d), top.data)
-        between = between_of(ordered[:size, size:], d)
-        return blocks, between, np.asarray(ordered[size:, size:].todense())
+        inner = np.asarray(ordered[size:, size:].todense())
+        return blocks, between_of(ordered[:size, size:], d), inner
 
     def factor(self, gram: Any, precisions: Sequence[Any]) -> Factor:
         """Factor a packed matrix plus the precisions of the terms."""
@@ -82,18 +83,14 @@ class Layout:
             if self._analysis is None or not self._analysis.fits(precision):
                 self._analysis = Analysis.of(precision)
             return SparseFactor.of(precision, self._analysis)
+        inner = list(zip(precisions, self.places, strict=True))
         if self.first is None:
-            return ArrowFactor.dense(_added(gram, precisions, self.places))
+            return ArrowFactor.dense(_added(gram, inner))
         blocks, between, others = gram
-        mine = precisions[self.first]
-        if mine.ndim == 1:
-            mine = mine.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
-        inner_precisions, places = (
-            [item for i, item in enumerate(parts) if i != self.first]
-            for parts in (precisions, self.places)
-        )
-        inner = _added(others, inner_precisions, places)
-        return ArrowFactor.of(blocks + mine, between, inner, self.order)
+        first, _ = inner.pop(self.first)
+        if first.ndim == 1:
+            first = first.reshape(len(blocks), -1, 1) * np.eye(blocks.shape[1])
+        return ArrowFactor.of(blocks + first, between, _added(others, inner), self.order)
 
     def moments(self, factor: Factor, mean: FloatArray) -> list[FloatArray] | None:
         """Second moments of each term's weights, or of their blocks; None of a sparse factor."""
@@ -102,12 +99,10 @@ class Layout:
         blocks, others = factor.inverse_blocks()
         moments = []
         for i, (at, place) in enumerate(zip(self.weights, self.places, strict=True)):
-            w = mean[at]
+            w, cov = mean[at, None], others[place, place]
             if i == self.first:
-                rows = w.reshape(blocks.shape[:2])
-                moments.append(blocks + rows[:, :, None] * rows[:, None])
-            else:
-                moments.append(others[place, place] + w[:, None] * w)
+                w, cov = mean[at].reshape(*blocks.shape[:2], 1), blocks
+            moments.append(cov + w * np.swapaxes(w, -1, -2))
         return moments
 
     def halves(self, factor: Factor, columns: FloatArray) -> FloatArray:
@@ -125,10 +120,10 @@ def slices(sizes: Sequence[int]) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *sizes]).tolist())]
 
 
-def _added(gram: FloatArray, precisions: Sequence[Any], places: Sequence[slice]) -> FloatArray:
+def _added(gram: FloatArray, precisions: Iterable[tuple[Any, slice]]) -> FloatArray:
     """A dense matrix with the precisions of terms added in their places."""
     out = gram.copy()
-    for precision, place in zip(precisions, places, strict=True):
+    for precision, place in precisions:
         if sparse.issparse(precision):
             out[place, place] += precision.todense()
         else:
@@ -144,15 +139,14 @@ def diagonal_blocks(matrix: FloatArray, like: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("gigj->gij", matrix.reshape(num, d, num, d)))
 
 
-def joined(precisions: Sequence[object]) -> sparse.csr_array:
+def joined(precisions: Sequence[Any]) -> sparse.csr_array:
     """The precisions of terms, or of groups of them, as one sparse array."""
-    return sparse.block_diag([_as_sparse(precision) for precision in precisions], format="csr")
-
-
-def _as_sparse(precision: FloatArray | sparse.csr_array) -> sparse.sparray:
-    """A precision as a sparse array, whatever it was given as."""
-    if sparse.issparse(precision):
-        return precision
-    if precision.ndim == 1:
-        return sparse.diags_array(precision)
-    return sparse.block_diag([sparse.csr_array(block) for block in precision], format="csr")
+    parts: list[Any] = []
+    for one in precisions:
+        if sparse.issparse(one):
+            parts.append(one)
+        elif one.ndim == 1:
+            parts.append(sparse.diags_array(one))
+        else:
+            parts += map(sparse.csr_array, one)
+    return sparse.block_diag(parts, format="csr")

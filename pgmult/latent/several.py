@@ -145,34 +145,26 @@ class Several(Additive):
             yield 1.0, mean
             return
         if covariances is None:
-            for _ in range(_DRAWS // 2):
-                away = self.times(gaussian.sample(rng) - gaussian.mean)
-                yield 1.0 / _DRAWS, mean + away
-                yield 1.0 / _DRAWS, mean - away
-            return
-        roots = _roots(covariances)
-        centre = max(3 - num, 0)
-        if centre:
-            yield centre / (centre + num), mean
-        for s in range(num):
-            away = np.sqrt(centre + num) * roots[:, :, s]
-            yield 0.5 / (centre + num), mean + away
-            yield 0.5 / (centre + num), mean - away
+            draws = (gaussian.sample(rng) for _ in range(_DRAWS // 2))
+            steps = ((1.0 / _DRAWS, self.times(draw - gaussian.mean)) for draw in draws)
+        else:
+            diagonal = np.einsum("nss->ns", covariances)
+            more = 1e-9 * diagonal.max(axis=1, initial=0.0) + 1e-300  # they may be singular
+            roots = np.linalg.cholesky(covariances + more[:, None, None] * np.eye(num))
+            centre = max(3 - num, 0)
+            if centre:
+                yield centre / (centre + num), mean
+            scale = np.sqrt(centre + num)
+            steps = ((0.5 / (centre + num), scale * roots[:, :, s]) for s in range(num))
+        for weight, away in steps:
+            yield weight, mean + away
+            yield weight, mean - away
 
 
 def _parts(matrix: Any) -> tuple[Any, Any, Any]:
     """Compressed rows as plain arrays."""
     matrix.sort_indices()
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
-
-
-def _roots(covariances: FloatArray) -> FloatArray:
-    """Lower roots of matrices that may be singular."""
-    diagonal = np.einsum("nss->ns", covariances)
-    more = 1e-9 * diagonal.max(axis=1, initial=0.0) + 1e-300
-    return np.asarray(
-        np.linalg.cholesky(covariances + more[:, None, None] * np.eye(diagonal.shape[1]))
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -213,7 +213,9 @@ def test_wide_potentials_are_as_wide_as_the_posterior():
     sites = BlockSites(rows, np.zeros((1, 1)))
     base = approximate(family, rows, sites)
     gaussian = family.at(base.guess.mean, base.absorbed)
-    wide = family.at(base.guess.mean, family.absorb(*sites.wide(family, gaussian, (base.J, base.h))))
+    wide = family.at(
+        base.guess.mean, family.absorb(*sites.wide(family, gaussian, (base.J, base.h)))
+    )
     psi = np.linspace(-60.0, 60.0, 4001)
     log_density = np.array([rows.total(np.full((1, 1), x)) for x in psi]) - psi**2 / 12.5
     weights = np.exp(log_density - log_density.max())
