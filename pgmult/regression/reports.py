@@ -10,6 +10,7 @@ from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.averages import Rows, average, differences
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand
+from pgmult.core.figures.base import Figure
 from pgmult.core.figures.forest import Forest
 from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading
@@ -20,7 +21,6 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import table_of
-from pgmult.formulas.terms import GroupTerm
 from pgmult.regression.answers import (
     data_of_run,
     known_there,
@@ -44,6 +44,11 @@ _WEIGHTED = (
     " those of as many independent observations as the weights add up to. Rows held out show"
     " whether the model fits."
 )
+_SCALES = {
+    "log": "log means", "logistic": "log odds", "softmax": "scores of categories",
+    "cumulative": "log odds of a category or a higher one",
+    "stick_breaking": "log odds of each category among itself and those after it",
+}  # fmt: skip
 _FAR = (0.2, 2.0)  # spreads of approximations that are near the posterior, and not too far
 
 
@@ -72,80 +77,71 @@ def report(
     max_draws : int
     """
     place = None if page is None else as_path(page, "page")
-    facts = as_mapping(facts, "facts")
-    count = as_positive_int(max_draws, "max_draws")
-    asked = as_comparison(comparison)
+    facts, asked = as_mapping(facts, "facts"), as_comparison(comparison)
     data = data_of_run(run)
-    design = data.design
-    count = min(count, most_draws(data))
-    groups = [term for term in design.terms if isinstance(term, GroupTerm)]
-    variables = list(dict.fromkeys(name for term in groups for name in term.variables))
-    rows = predicted_rows(run, by=variables, max_draws=count)
+    design, unweighted = data.design, not data.is_weighted
+    count = min(as_positive_int(max_draws, "max_draws"), most_draws(data))
+    rows = predicted_rows(
+        run, by=[name for term in design.groupings for name in term.variables], max_draws=count
+    )
     name = str(design.formula) if title is None else as_kind(title, "title", str)
-    unweighted = not data.is_weighted
     beside = compare(run, max_draws=count) if asked is True and unweighted else asked
     beats = [beside] if isinstance(beside, Comparison) else []
     sample = rows.spread(_RESPONDENTS)
-    apart = _differences_of(data, sample)
-    shares = None
-    if not data.is_events and (design.columns.names.size or design.terms):
-        shares = variance_shares(run, max_draws=max(count // 2, 20))
     kind, form = ("Means", ".3g") if data.is_events else ("Shares", ".2f")
-    checked = check(run, max_draws=min(count, 200)) if unweighted else None
-    sections = [answer.section() for answer in beats]
-    if apart is not None:
+    verdict, sections = [_in_short(data)], [answer.section() for answer in beats]
+    verdict += [sentence for answer in beats for sentence in answer.sentences]
+    if design.columns.names.size:
+        caption = f"{data.quantity}: differences, everything else unchanged."
+        apart = differences(pairs_of(data), over=sample, caption=caption)
         over = "Differences with everything else unchanged"
         sections.append(_shown(apart, "What each column does", over, f"+{form}"))
-    by_group = [_by_group(rows, term) for term in groups]
-    for answer in by_group:
-        title = f"{kind} by {answer.axes[0]}"
-        sections.append(_shown(answer, title, "Averages over the observations", form))
+    by_group = {}
+    for term in design.groupings:
+        answer = average(over=rows, by=term.variables)
+        by_group[f"{kind} by {answer.axes[0]}"] = answer
     effects = [_effect(data, sample, column) for column in design.columns.names.tolist()]
-    for answer in effects:
-        title = f"By {answer.axes[0]}, everything else unchanged"
+    along = {f"By {answer.axes[0]}, everything else unchanged": answer for answer in effects}
+    for title, answer in (by_group | along).items():
         sections.append(_shown(answer, title, "Averages over the observations", form))
-    sections += [] if shares is None else [_variances(shares)]
-    sections += [*_sds(run, data), *([] if checked is None else [checked.section()])]
+    verdict += _what_matters(effects, data.is_events)
+    verdict += [Leading(_extremes(answer), title) for title, answer in by_group.items()]
+    if not data.is_events and (design.columns.names.size or design.terms):
+        shares = variance_shares(run, max_draws=max(count // 2, 20))
+        sections.append(_variances(shares))
+        verdict.append(Leading(_explained(shares), "What each term explains"))
+    sections += _sds(run, data)
+    if unweighted:
+        checked = check(run, max_draws=min(count, 200))
+        sections.append(checked.section())
+    verdict.append(checked.verdict if unweighted else _WEIGHTED)
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
     nearness = [_nearness(run, data)] if run.model.method == "approximate" else []
-    diagnostics = [chains, *details, *nearness]
-    sections += [_priors(run, data), Section("Diagnostics", sentences=diagnostics)]
-    verdict = [
-        _in_short(data),
-        *(sentence for answer in beats for sentence in answer.sentences),
-        *_what_matters(effects, data.is_events),
-        *(Leading(_extremes(answer), f"{kind} by {answer.axes[0]}") for answer in by_group),
-        *([] if shares is None else [Leading(_explained(shares), "What each term explains")]),
-        _WEIGHTED if checked is None else checked.verdict,
-        *(nearness or [chains]),
-    ]
-    details_of_run = {"formula": str(design.formula)}
+    priors = Section(
+        "Priors", "In the units of the columns; priors={...} of AdditiveRegression sets others.",
+        head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
+    )  # fmt: skip
+    sections += [priors, Section("Diagnostics", sentences=[chains, *details, *nearness])]
+    of_run = {"formula": str(design.formula)}
     if data.is_events:
-        details_of_run["outcome"] = data.family.replace("_", " ")
+        of_run["outcome"] = data.family.replace("_", " ")
     else:
-        details_of_run["link"] = run.model.link_name(data).replace("_", " ")
+        of_run["link"] = run.model.link_name(data).replace("_", " ")
     if data.is_ordered:
-        details_of_run["order of categories"] = ", ".join(data.categories.tolist())
+        of_run["order of categories"] = ", ".join(data.categories.tolist())
     if data.scatters:
-        details_of_run["rows"] = "scatter: " + (
-            "beta-binomial" if data.num_categories == 2 else "Dirichlet-multinomial"
+        of_run["rows"] = (
+            f"scatter: {'beta-bi' if data.num_categories == 2 else 'Dirichlet-multi'}nomial"
         )
-    summary = Report(name, verdict, sections, details_of_run | dict(facts))
-    return summary.save(place)
+    return Report(name, [*verdict, *(nearness or [chains])], sections, of_run | dict(facts)).save(
+        place
+    )
 
 
 def most_draws(data: AdditiveRows) -> int:
     """Draws for a page that does not take longer than the chains, at most 1,000."""
     return min(max(20, int(_CELLS / data.counts.size)), 1000)
-
-
-def _priors(run: Posterior, data: AdditiveRows) -> Section:
-    """Every prior, in the units of the table's columns."""
-    return Section(
-        "Priors", "In the units of the columns; priors={...} of AdditiveRegression sets others.",
-        head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
-    )  # fmt: skip
 
 
 def _in_short(data: AdditiveRows) -> str:
@@ -158,24 +154,14 @@ def _in_short(data: AdditiveRows) -> str:
             f" row, the variance {ratio:.3g} times the mean,"
             f" {np.average(y == 0, weights=times):.0%} zeros."
         )
-    number = data.counts.sum()
-    shares = data.counts.sum(axis=0) / number
-    listed = ", ".join(
-        f"{data.categories[k]} {shares[k]:.3f}" for k in np.argsort(-shares, kind="stable")
-    )
-    people = f"{number:,} {data.unit}s"
+    shares = data.counts.sum(axis=0) / data.counts.sum()
+    order = np.argsort(-shares, kind="stable")
+    listed = ", ".join(f"{data.categories[k]} {shares[k]:.3f}" for k in order)
+    people = f"{data.counts.sum():,} {data.unit}s"
     if data.is_weighted:
-        people = f"{data.unit.capitalize()}s of a weight of {number:,.6g} together"
+        people = f"{data.unit.capitalize()}s of a weight of {data.counts.sum():,.6g} together"
     cells = "1 cell" if data.num_rows == 1 else f"{data.num_rows:,} cells"
     return f"{people} in {cells} of equal covariates. Shares: {listed}."
-
-
-def _differences_of(data: AdditiveRows, rows: Rows) -> Estimand | None:
-    """Differences that each column makes; None where there are only groupings."""
-    if not data.design.columns.names.size:
-        return None
-    caption = f"{data.quantity}: differences, everything else unchanged."
-    return differences(pairs_of(data), over=rows, caption=caption)
 
 
 def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
@@ -189,84 +175,76 @@ def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
     return average(over=rows, set={column: asked})
 
 
-def _by_group(rows: Rows, term: GroupTerm) -> Estimand:
-    """Mean probabilities of the observations in each level of a grouping that has any."""
-    return average(over=rows, by=term.variables)
-
-
 def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
     """The largest difference between values of a column, of those whose interval excludes 0."""
     sure = []
     for effect in effects:
-        k = _most_varying(np.ptp(effect.mean, axis=0), effect)
+        k = _most_varying(effect)
         most, least = int(effect.mean[:, k].argmax()), int(effect.mean[:, k].argmin())
         draws = effect.draws[:, most, k] - effect.draws[:, least, k]
         low, high = np.quantile(draws, [0.05, 0.95])
         if low > 0.0:
             sure.append((float(draws.mean()), float(low), float(high), effect, k, most, least))
-    if not effects:
-        return []
     if not sure:
-        return ["No column makes a difference whose 90 % interval excludes 0."]
+        none = "No column makes a difference whose 90 % interval excludes 0."
+        return [none] if effects else []
     mean, low, high, effect, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
     texts, column = _texts(effect, rounded=True), effect.axes[0]
-    category = np.asarray(effect.labels["category"])[k]
     gap = Interval(unit * mean, unit * low, unit * high, form)
     more = "more" if is_events else "percentage points more frequent"
     sentence = (
         f"With everything else unchanged, {column} makes the largest difference: at {texts[most]}"
-        f" rather than {texts[least]}, {category} is {gap} {more}."
+        f" rather than {texts[least]}, {_categories(effect)[k]} is {gap} {more}."
     )
     return [Leading(sentence, f"By {column}, everything else unchanged")]
 
 
-def _most_varying(ranges: FloatArray, shares: Estimand) -> int:
+def _categories(shares: Estimand) -> list[str]:
+    return list(map(str, np.asarray(shares.labels["category"]).tolist()))
+
+
+def _most_varying(shares: Estimand) -> int:
     """The category with the largest range; of two, the one that says yes, or else the last."""
     categories = np.asarray(shares.labels["category"])
     if len(categories) != 2:
-        return int(np.argmax(ranges))
+        return int(np.argmax(np.ptp(shares.mean, axis=0)))
     truth = truth_of(categories)
     return 1 if truth is None else int(truth.argmax())
 
 
 def _extremes(shares: Estimand) -> str:
     """Where the category that varies most is most and least frequent."""
-    mean = shares.mean
-    k = _most_varying(np.ptp(mean, axis=0), shares)
+    mean, k, texts = shares.mean, _most_varying(shares), _texts(shares)
     top, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
-    texts, categories = _texts(shares), np.asarray(shares.labels["category"])
-    ends = [
+    first, second = (
         f"{texts[i]} ({Interval(mean[i, k], shares.lower[i, k], shares.upper[i, k])})"
         for i in (low, top)
-    ]
+    )
     above = float(np.mean(shares.draws[:, top, k] > shares.draws[:, low, k]))
     return (
-        f"By {shares.axes[0]}, {categories[k]} differs most: from {ends[0]} to {ends[1]}; the"
+        f"By {shares.axes[0]}, {_categories(shares)[k]} differs most: from {first} to {second}; the"
         f" second is larger with probability {probability_text(above)}."
     )
 
 
 def _explained(shares: Estimand) -> str:
     """Say how much of the variance each term explains."""
-    *terms, _ = np.asarray(shares.labels["term"]).tolist()
-    mean = shares.mean
+    terms, mean = np.asarray(shares.labels["term"]), shares.mean
     order = np.argsort(-mean[:-1], kind="stable")
     listed = ", ".join(f"{terms[i]} {100.0 * mean[i]:.1f} %" for i in order)
-    return (
-        f"The terms explain {100.0 * (1.0 - mean[-1]):.0f} % of the variance of single outcomes:"
-        f" {listed}."
-    )
+    explained = 100.0 * (1.0 - mean[-1])
+    return f"The terms explain {explained:.0f} % of the variance of single outcomes: {listed}."
 
 
 def _texts(estimand: Estimand, *, rounded: bool = False) -> list[str]:
     """What the entries along the first axis are; numbers perhaps to a hundredth of their range."""
-    columns = [np.asarray(values) for values in estimand.columns_of(estimand.axes[0]).values()]
-    intervals = [
+    columns = map(np.asarray, estimand.columns_of(estimand.axes[0]).values())
+    texts = [
         _rounded(values) if rounded and values.dtype.kind == "f" else value_texts(list(values))
         for values in columns
     ]
-    return [", ".join(text) for text in zip(*intervals, strict=True)]
+    return [", ".join(text) for text in zip(*texts, strict=True)]
 
 
 def _rounded(values: FloatArray) -> list[str]:
@@ -279,53 +257,43 @@ def _rounded(values: FloatArray) -> list[str]:
 
 def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Section:
     """One row per label, a column a category, and a figure of them."""
-    categories = list(map(str, np.asarray(estimand.labels["category"]).tolist()))
-    mean, (lower, upper) = estimand.mean, estimand.interval()
-    texts = _texts(estimand)
-    first = slice(None, _MOST_ROWS)
+    categories, texts, axis = _categories(estimand), _texts(estimand)[:_MOST_ROWS], estimand.axes[0]
+    ends = [x[:_MOST_ROWS] for x in (estimand.mean, *estimand.interval())]
     notes = [
-        [Interval(*end, form) for end in zip(*ends, strict=True)]
-        for ends in zip(mean[first], lower[first], upper[first], strict=True)
+        [Interval(mean, low, high, form) for mean, low, high in zip(*row, strict=True)]
+        for row in zip(*ends, strict=True)
     ]
-    rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts[first], notes, strict=True)]
-    note = f"{over}, with 90 % intervals."
-    axis = estimand.axes[0]
-    is_curve = np.asarray(next(iter(estimand.columns_of(axis).values()))).dtype.kind in "ifM"
-    if is_curve:
-        chosen = np.unique(np.linspace(0, len(rows) - 1, 5).astype(int))
-        return Section(
-            title, note, head=(axis, *categories), rows=[rows[i] for i in chosen],
-            figures=[estimand.curves()],
+    rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts, notes, strict=True)]
+    beside = False
+    if np.asarray(next(iter(estimand.columns_of(axis).values()))).dtype.kind in "ifM":
+        figure: Figure = estimand.curves()
+        rows = [rows[i] for i in np.unique(np.linspace(0, len(rows) - 1, 5).astype(int))]
+    else:
+        beside = len(categories) <= _MOST_BESIDE
+        mean, lower, upper = (x.T for x in ends)
+        cells = [
+            Column("", [str(row[k]) for row in notes], name) for k, name in enumerate(categories)
+        ]
+        figure = Forest(
+            labels=texts, mean=mean, lower=lower, upper=upper, legend=dict(enumerate(categories)),
+            line=0.0 if estimand.is_difference else None, name=axis, cells=cells if beside else [],
+            texts=[", ".join(map(str, row)) for row in notes],
         )  # fmt: skip
-    beside = len(categories) <= _MOST_BESIDE
-    cells = [
-        Column("", [str(row[k]) for row in notes], name)
-        for k, name in enumerate(categories)
-        if beside
-    ]
-    figure = Forest(
-        labels=texts[first], mean=mean[first].T, lower=lower[first].T, upper=upper[first].T,
-        legend=dict(enumerate(categories)), line=0.0 if estimand.is_difference else None, name=axis,
-        cells=cells, texts=[", ".join(map(str, row)) for row in notes],
-    )  # fmt: skip
     return Section(
-        title, note, head=(axis, *categories), rows=rows, figures=[figure], is_drawn=beside,
-        shown=8,
+        title, f"{over}, with 90 % intervals.", head=(axis, *categories), rows=rows,
+        figures=[figure], is_drawn=beside, shown=8,
     )  # fmt: skip
 
 
 def _variances(shares: Estimand) -> Section:
     """Show how much of the variance each term explains."""
-    mean, (lower, upper) = shares.mean, shares.interval()
-    rows = [
-        (term, Interval(100 * mean[i], 100 * lower[i], 100 * upper[i], ".1f"))
-        for i, term in enumerate(np.asarray(shares.labels["term"]).tolist())
-    ]
+    ends = zip(shares.mean, *shares.interval(), strict=True)
+    intervals = [Interval(100 * m, 100 * low, 100 * high, ".1f") for m, low, high in ends]
     return Section(
         "What each term explains",
         "Percent of the variance of single outcomes [90 % interval]. Most of it is chance in any"
         " survey: a single answer is hard to predict even where shares are certain.",
-        head=("term", "%"), rows=rows,
+        head=("term", "%"), rows=list(zip(shares.labels["term"], intervals, strict=True)),
     )  # fmt: skip
 
 
@@ -335,45 +303,28 @@ def _sds(run: Posterior, data: AdditiveRows) -> list[Section]:
         return []
     sds = run.stack("sds")
     ends = np.quantile(sds, [0.05, 0.95], axis=0)
-    names = run.coords["sd"].tolist()
     rows = [
         (str(category), name, Interval(sds[:, k, t].mean(), *ends[:, k, t]))
         for k, category in enumerate(run.coords["block"].tolist())
-        for t, name in enumerate(names)
+        for t, name in enumerate(run.coords["sd"].tolist())
     ]
     if data.family == "negative_binomial":
         sizes = run.model.sizes(run.stack("hyperparameters"), data)
         lower, middle, upper = np.quantile(sizes, [0.05, 0.5, 0.95]).tolist()
-        interval = Interval(middle, lower, upper, ".3g")
-        rows.append(
-            (str(data.categories[0]), "size: the variance is mean + mean^2 / size", interval)
-        )
-    scale = {
-        "log": "log means", "logistic": "log odds", "softmax": "scores of categories",
-        "cumulative": "log odds of a category or a higher one",
-        "stick_breaking": "log odds of each category among itself and those after it",
-    }[run.model.link_name(data)]  # fmt: skip
-    return [
-        Section(
-            "Standard deviations of groups and curves",
-            f"On the scale of {scale} [90 % interval].",
-            head=("category", "term", "sd"), rows=rows,
-        )
-    ]  # fmt: skip
+        what = "size: the variance is mean + mean^2 / size"
+        rows.append((str(data.categories[0]), what, Interval(middle, lower, upper, ".3g")))
+    note = f"On the scale of {_SCALES[run.model.link_name(data)]} [90 % interval]."
+    head = ("category", "term", "sd")
+    return [Section("Standard deviations of groups and curves", note, head=head, rows=rows)]
 
 
 def _nearness(run: Posterior, data: AdditiveRows) -> str:
     """How near the approximation is that the draws are from."""
     spread = max(approximation.spread for approximation in run.model.approximations(data))
-    near = (
-        "is almost the posterior"
-        if spread < _FAR[0]
-        else "is near the posterior"
-        if spread < _FAR[1]
-        else "is far from the posterior"
-    )
-    hint = "" if spread < _FAR[0] else " (method='sampling' is exact)"
+    place = sum(spread >= far for far in _FAR)
+    near = ("almost the posterior", "near the posterior", "far from the posterior")[place]
+    hint = " (method='sampling' is exact)" if place else ""
     return (
-        f"The draws are from an approximation, which {near}: log densities differ by a variance of"
-        f" {spread:.2g}{hint}."
+        f"The draws are from an approximation, which is {near}: log densities differ by a variance"
+        f" of {spread:.2g}{hint}."
     )
