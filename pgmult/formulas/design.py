@@ -452,7 +452,7 @@ def make_design(
         if one.kind not in ("group", "spline") and not every_term:
             plan.formula.refuse(
                 f"{one.title} is a term of additive regressions alone (table.rows(formula)); here"
-                " random terms are (1 | author) and s(x)"
+                " groups are written (1 | author), without slopes that vary by group"
             )
     if check and not plan.intercept and not every_term:
         plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
@@ -639,7 +639,7 @@ def _parts(formula: Formula) -> _Plan:
         call = term[at]
         if len(special) > 1 or (len(term) > 1 and call.function != "s"):
             formula.refuse(
-                "(1 | author) and offset(x) are terms by themselves, and s(x) stands in a term once"
+                "(1 | author) and offset(x) must be a term of its own, and s(x) stands in a term once"
             )
         if call.function == "offset":
             offsets.append(_read_offset(call, formula))

@@ -264,7 +264,7 @@ def compare(
     if wanted != got:
         raise ValueError(f"other must have the categories {wanted}, got {got}")
     if first.is_by_row != second.is_by_row:
-        raise ValueError("other must score rows, or observations, as run does: give both a family")
+        raise ValueError("other must score what run does (give both the same family)")
     if held_out is not None:
         scored = (_scored(one, held_out, max_draws) for one in (run, other))
         return between_two(names, scored, unit, _HELD_OUT)
