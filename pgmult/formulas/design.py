@@ -639,7 +639,7 @@ def _parts(formula: Formula) -> _Plan:
         call = term[at]
         if len(special) > 1 or (len(term) > 1 and call.function != "s"):
             formula.refuse(
-                "(1 | author) and offset(x) must be a term of its own, and s(x) stands in a term once"
+                "(1 | author) or offset(x) must be a term of its own; a term has one s(x) at most"
             )
         if call.function == "offset":
             offsets.append(_read_offset(call, formula))

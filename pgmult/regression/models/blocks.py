@@ -114,8 +114,7 @@ class ScoreBlocks:
         for stick in range(data.num_sticks):
             rows = np.flatnonzero(reaching[:, stick])
             pair = counts[rows, stick], reaching[rows, stick]
-            is_sized = not math.isinf(size)
-            site = BetaBinomialSite(*pair, size) if is_sized else LogisticSite(*pair)
+            site = LogisticSite(*pair) if math.isinf(size) else BetaBinomialSite(*pair, size)
             problems.append(Problem(self.family.take(rows), site))
         return problems
 
@@ -139,39 +138,36 @@ class Contrasts:
     Attributes
     ----------
     data : AdditiveRows
-    latent : Latent
     family : Several
         Predictors of all rows.
     contrasts : array, ``(K, K - 1)``
     """
 
     data: AdditiveRows
-    latent: Latent
     family: Several
     contrasts: FloatArray
 
     @classmethod
     def of(cls, data: AdditiveRows, latent: Latent) -> "Contrasts":
         """Make the block of all rows."""
-        contrasts = helmert(data.num_categories)
-        base, offset = latent.family, np.zeros((data.num_rows, data.num_categories))
+        contrasts, base = helmert(data.num_categories), latent.family
+        offset = np.zeros((data.num_rows, data.num_categories))
         if latent.offset is not None:
             offset = offset + latent.offset
-        num = data.num_categories - 1
-        return cls(
-            data, latent, Several(base.terms, base.design, num, offset @ contrasts), contrasts
-        )
+        family = Several(base.terms, base.design, data.num_categories - 1, offset @ contrasts)
+        return cls(data, family, contrasts)
 
     def problems(self, size: float = math.inf) -> list[Problem]:
         """Predictors and rows with counts."""
         counts = self.data.counts.astype(np.float64)
         rows = np.flatnonzero(counts.sum(axis=1))
         counts = counts[rows]
-        likelihood = MultinomialRows(counts) if math.isinf(size) else DirichletRows(counts, size)
         if math.isinf(size):
+            likelihood = MultinomialRows(counts)
             shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
             near = counts + _PULL * shares * counts.shape[1]
         else:
+            likelihood = DirichletRows(counts, size)
             near = np.tile(pooled_shares(counts, size), (len(counts), 1))
         near = np.log(near / near.sum(axis=1, keepdims=True))
         family = self.family if len(rows) == len(self.data.counts) else self.family.take(rows)
@@ -204,6 +200,10 @@ class CumulativeSite:
     logistic: LogisticSite
     counts: FloatArray
 
+    def _split(self, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+        num = len(self.logistic.trials)
+        return psi[:num], psi[num:]
+
     def _gaps(self, gap: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.counts * np.log(-np.expm1(-np.maximum(gap, 0.0)))
@@ -211,29 +211,29 @@ class CumulativeSite:
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
-        num = len(self.logistic.trials)
-        return np.append(self.logistic.value(psi[:num]), np.maximum(self._gaps(psi[num:]), -1e8))
+        psi, gap = self._split(psi)
+        return np.append(self.logistic.value(psi), np.maximum(self._gaps(gap), -1e8))
 
     def total(self, psi: FloatArray) -> float:
         """Log likelihood of all rows."""
-        num = len(self.logistic.trials)
-        return float(self.logistic.total(psi[:num]) + self._gaps(psi[num:]).sum())
+        psi, gap = self._split(psi)
+        return float(self.logistic.total(psi) + self._gaps(gap).sum())
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivative of each row's log likelihood."""
-        num = len(self.logistic.trials)
-        gap = np.maximum(psi[num:], 1e-3)
-        return np.append(self.logistic.slope(psi[:num]), self.counts / np.expm1(gap))
+        psi, gap = self._split(psi)
+        return np.append(self.logistic.slope(psi), self.counts / np.expm1(np.maximum(gap, 1e-3)))
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """Expected values and derivatives, those of gaps at their means."""
-        num = len(self.logistic.trials)
-        rows = self.logistic.expect(mean[:num], var[:num])
-        gap = np.maximum(mean[num:], _LEAST_GAP)
+        (psi, at), (spread, _) = self._split(mean), self._split(var)
+        gap = np.maximum(at, _LEAST_GAP)
         slope = self.counts / np.expm1(gap)
         half = -0.5 * slope / -np.expm1(-gap)
-        slope = slope - 2.0 * half * (gap - mean[num:])  # of the parabola at the gap
-        return tuple(map(np.append, rows, (self._gaps(gap), slope, half)))  # type: ignore[return-value]
+        slope = slope - 2.0 * half * (gap - at)  # of the parabola at the gap
+        value, first, second = self.logistic.expect(psi, spread)
+        pairs = (value, self._gaps(gap)), (first, slope), (second, half)
+        return tuple(map(np.concatenate, pairs))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,9 +280,8 @@ class Ordered:
         shared = sparse.vstack([latent.family.design] * num)
         apart = sparse.vstack([sparse.csr_array(np.kron(own, unit)) for unit in units])
         gaps, counts = np.unique(own, axis=0, return_inverse=True)
-        between = data.counts[:, 1:-1].astype(np.float64)
         totals = np.zeros((len(gaps), num - 1))
-        np.add.at(totals, counts.reshape(-1), between)
+        np.add.at(totals, counts.reshape(-1), data.counts[:, 1:-1].astype(np.float64))
         steps = units[:-1] - units[1:]
         ahead = sparse.vstack([sparse.csr_array(np.kron(gaps, step)) for step in steps])
         none = sparse.csr_array((ahead.shape[0], shared.shape[1]))
@@ -296,10 +295,7 @@ class Ordered:
         above = np.cumsum(shares[::-1])[::-1][1:] / shares.sum()
         scores = np.log(above / (1.0 - above))
         start = np.append(np.repeat(scores, rows), np.repeat(-np.diff(scores), len(gaps)))
-        is_specific = np.zeros(
-            len(columns) + latent.family.num_weights - int((~columns).sum()), bool
-        )
-        is_specific[: len(columns)] = columns
+        is_specific = np.append(columns, np.zeros(latent.family.num_weights - sum(~columns), bool))
         family = Additive(terms, design, offset)
         return cls(data, family, is_specific, CumulativeSite(logistic, totals.T.ravel()), start)
 
@@ -325,11 +321,13 @@ class Ordered:
     def prior(self, rng: Generator) -> list[tuple[FloatArray, FloatArray]]:
         """Hyperparameters and weights from the prior, scores of all rows in order."""
         num, gaps = self.data.num_sticks, len(self.site.counts)
-        alone = int(self.is_specific.sum()) == 1
-        for _ in range(1 if alone else _TRIES):
+        if int(self.is_specific.sum()) == 1:
             x, w = self.family.sample(rng)
-            w[-num:] = np.sort(w[-num:])[::-1] if alone else w[-num:]
-            if alone or not gaps or (self.family.predictor(w)[-gaps:] > 0.0).all():
+            w[-num:] = np.sort(w[-num:])[::-1]
+            return [(x, w)]
+        for _ in range(_TRIES):
+            x, w = self.family.sample(rng)
+            if not gaps or (self.family.predictor(w)[-gaps:] > 0.0).all():
                 return [(x, w)]
         raise ValueError(
             "scores could not be drawn in order: give fewer columns effects of their own"
@@ -365,34 +363,27 @@ def rough_size(counts: FloatArray, rates: FloatArray, times: FloatArray) -> floa
 
 def solved(data: AdditiveRows, structure: Structure) -> list[Block]:
     """The blocks with their approximations, of a rough size where rows have one."""
-    if data.family == "negative_binomial":
-        (block,) = (problem.solved() for problem in structure.problems())
-        for _ in range(2):
-            rates = np.exp(np.minimum(_near(block), MOST_EVENTS))
-            size = rough_size(block.rows.counts, rates, np.asarray(block.rows.weights))
-            (problem,) = structure.problems(size)
-            block = problem.solved()
-        return [block]
-    if not data.scatters:
+    if not data.is_sized:
         return [problem.solved() for problem in structure.problems()]
-    counts = data.counts.astype(np.float64)
-    counts = counts[counts.sum(axis=1) > 0.0]
-    shares = np.tile(counts.sum(axis=0) / counts.sum(), (len(counts), 1))
-    size, fitted = rough_concentration(counts, shares, 1), data.design.matrix.shape[1]
+    if data.scatters:
+        counts = data.counts[data.counts.sum(axis=1) > 0.0].astype(np.float64)
+        shares = np.tile(counts.sum(axis=0) / counts.sum(), (len(counts), 1))
+        size = rough_concentration(counts, shares, 1)
+    else:
+        size = math.inf
     for _ in range(2):
         (problem,) = structure.problems(size)
         block = problem.solved()
-        psi = _near(block)
+        gaussian = block.family.at(block.base.guess.mean, block.base.absorbed)
+        psi = block.family.predictor(gaussian.mean)
+        if not data.scatters:
+            rates = np.exp(np.minimum(psi, MOST_EVENTS))
+            size = rough_size(block.rows.counts, rates, np.asarray(block.rows.weights))
+            continue
         if isinstance(block.rows, BetaBinomialSite):
             shares = expit(np.column_stack([psi, -psi]))[:, np.argsort(data.order)]
         else:
             shares = softmax(psi @ helmert(counts.shape[1]).T, axis=1)
-        size = rough_concentration(counts, shares, fitted)
+        size = rough_concentration(counts, shares, data.design.matrix.shape[1])
     (problem,) = structure.problems(size)
     return [problem.solved()]
-
-
-def _near(block: Block) -> FloatArray:
-    """Predictors at the mean of the approximation."""
-    gaussian = block.family.at(block.base.guess.mean, block.base.absorbed)
-    return block.family.predictor(gaussian.mean)

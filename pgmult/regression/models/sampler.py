@@ -14,7 +14,7 @@ import numpy as np
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.latent.additive import Additive
-from pgmult.latent.approximation import FAR, RowsLikelihood
+from pgmult.latent.approximation import FAR
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
 from pgmult.regression.data import AdditiveRows
@@ -123,29 +123,23 @@ class RegressionSampler:
         if not self.is_exact:
             return self.init(rng)
         flat = self.structure.flat(state.weights)
+        parts = zip(state.hyperparameters, flat, self.blocks, self.dense, strict=True)
         with one_blas_thread():
-            moved = [
-                self._moved(rng, x, w, block, dense)
-                for x, w, block, dense in zip(
-                    state.hyperparameters, flat, self.blocks, self.dense, strict=True
-                )
-            ]
-        return self._state(moved)
+            return self._state([self._moved(rng, *part) for part in parts])
 
     def _moved(
         self, rng: Generator, x: FloatArray, w: FloatArray, block: Block, dense: Around | None
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights of one block after its sweep."""
         family, rows, _ = block
-        size, x = x[family.num_hyperparameters :], x[: family.num_hyperparameters]
+        x, size = np.split(x, [family.num_hyperparameters])
         if len(size):
             size = sized(rng, size, family.predictor(w), rows, self.size_prior)
             rows = replace(rows, size=math.exp(float(size[0])))
-        if dense is None:
-            target = block._replace(rows=rows)
-            x, w, *_ = moved(rng, Point.of(x, w, target), target, self.kicks)
-        else:
-            w = dense.moved(rng, w, rows, self.kicks)
+        if dense is not None:
+            return np.append(x, size), dense.moved(rng, w, rows, self.kicks)
+        target = block._replace(rows=rows)
+        x, w, *_ = moved(rng, Point.of(x, w, target), target, self.kicks)
         return np.append(x, size), w
 
 
@@ -172,11 +166,8 @@ def sized(
         density = prior.log_density(float(at[0]))
         if math.isinf(density):
             return np.array([density])
-        return np.array([density + _value(replace(rows, size=math.exp(float(at[0]))), psi)])
+        here = replace(rows, size=math.exp(float(at[0])))  # all that depends on the size counts
+        value = here.value(psi).sum() if isinstance(rows, CountSite) else here.total(psi)
+        return np.array([density + float(value)])
 
     return slice_sample(rng, log_density, log_size)
-
-
-def _value(rows: RowsLikelihood, psi: FloatArray) -> float:
-    """Log likelihood with all that depends on the size."""
-    return float(rows.value(psi).sum() if isinstance(rows, CountSite) else rows.total(psi))
