@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_choice, as_list, brief, under_name
 from pgmult.core.labels import TOTAL, Levels, find_labels, label_of, total_of
 from pgmult.core.tables import Cells, exact_columns
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, place_of
 from pgmult.formulas.columns import NUMBER, table_column
 from pgmult.formulas.design import distinct_rows, make_design
-from pgmult.formulas.language import Call, Formula, Name, Node, parse
+from pgmult.formulas.language import Formula, Name, parse
 from pgmult.regression.data import AdditiveRows
 
 _ROUNDED = 1.005  # sum of shares each of which was rounded
@@ -46,27 +46,24 @@ _MOST_REPEATED = 100_000  # rows of counts, one for each unit of a weight
 _FAMILIES = ("categories", "dirichlet_multinomial", "poisson", "negative_binomial")
 
 
-def _outcome(
-    left: Node, columns: Mapping[str, Cells], num_rows: int, formula: Formula
-) -> tuple[Any, Any]:
+def _outcome(formula: Formula, columns: Mapping[str, Cells]) -> tuple[Any, Any]:
     """y, and trials where there are any."""
-    if isinstance(left, Name):
-        return table_column(columns, left.name, "the left-hand side"), None
-    call = left.function if isinstance(left, Call) else ""
-    parts = left.arguments if isinstance(left, Call) else ()
-    names = [argument.name for argument in parts if isinstance(argument, Name)]
-    if call not in ("p", "c") or len(names) < len(parts):
+    left: Any = formula.outcome
+    names = [node.name for node in left.arguments or (left,) if isinstance(node, Name)]
+    if left.function not in ("", "p", "c") or len(names) != max(len(left.arguments), 1):
         formula.refuse(
             f"its left-hand side is a column, p(successes, trials) or c(red, green), got {left}"
         )
-    columns_of_outcome = {name: table_column(columns, name, "the left-hand side") for name in names}
-    if call == "p":
+    cells = {name: table_column(columns, name, "the left-hand side") for name in names}
+    if not left.function:
+        return cells[left.name], None
+    if left.function == "p":
         if len(names) != 2:
             formula.refuse(f"p(successes, trials) takes two columns, got {left}")
-        return columns_of_outcome[names[0]], columns_of_outcome[names[1]]
-    if len(columns_of_outcome) < 2:
+        return cells[names[0]], cells[names[1]]
+    if len(cells) < 2:
         formula.refuse(f"c(...) takes two columns of counts or more, got {left}")
-    return columns_of_outcome, None
+    return cells, None
 
 
 def rows_of(
@@ -113,24 +110,24 @@ def rows_of(
     family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
     columns, parsed = exact_columns(table, "table"), parse(formula)
     num_rows = len(next(iter(columns.values())).values)
-    times: NDArray[Any] = np.ones(num_rows, dtype=np.int64)
+    one_each: NDArray[Any] = np.ones(num_rows, dtype=np.int64)
+    is_events, times = family in ("poisson", "negative_binomial"), one_each
     if weights is not None:
         times = _times_of(table_column(columns, weights, "weights"))
-    is_events = family in ("poisson", "negative_binomial")
-    if weights is not None and not is_said and _are_shares(parsed.outcome, columns, times):
-        parsed = parse(f"p({parsed.outcome}, {weights}) ~ {parsed.text.partition('~')[2].strip()}")
-        weights, times = None, np.ones(num_rows, dtype=np.int64)
-    if weights is not None and (shares := _shares(parsed, columns, num_rows)) is not None:
-        columns = {**columns, **{n: Cells(np.rint(x * times)) for n, x in shares.items()}}
-        times = np.ones(num_rows, dtype=np.int64)
-        warnings.warn(
-            f"{parsed.outcome} are taken for shares of {weights!r}: counts are rounded",
-            stacklevel=3,
-        )
-    categories, counts = (_events if is_events else _counts)(parsed, columns, num_rows)
+        y = getattr(columns.get(getattr(parsed.outcome, "name", "")), "values", None)
+        if not is_said and y is not None and _are_shares(y, times):
+            right = parsed.text.partition("~")[2].strip()
+            parsed, times = parse(f"p({parsed.outcome}, {weights}) ~ {right}"), one_each
+        elif (shares := _shares(parsed, columns)) is not None:
+            columns = {**columns, **{n: Cells(np.rint(x * times)) for n, x in shares.items()}}
+            times = one_each
+            warnings.warn(
+                f"{parsed.outcome} are taken for shares of {weights!r}: counts are rounded",
+                stacklevel=3,
+            )
+    categories, counts = (_events if is_events else _counts)(parsed, columns)
     if len(categories) < 2 and not is_events:
-        only = categories[0]
-        parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {only!r} alone")
+        parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {categories[0]!r} alone")
     outcome = columns.get(str(getattr(parsed.outcome, "name", "")))
     numbers = outcome.values if outcome is not None else np.empty(0, object)
     if not is_said and numbers.dtype.kind in "iuf" and len(categories) > _MOST_NUMBERS:
@@ -143,22 +140,21 @@ def rows_of(
             ' family="negative_binomial" or "poisson" for counts of events, "categories" for labels'
         )
     design = make_design(columns, num_rows, parsed, every_term=True, maps=maps)
-    if is_events and design.offset is not None and np.abs(design.offset).max() > _LARGEST_OFFSET:
-        worst = float(design.offset[np.abs(design.offset).argmax()])
-        parsed.refuse(
-            f"an offset is added to the log of the mean, where {worst:g} is a factor"
-            f" exp({worst:g}); the offset of a time or a population is written offset(log(x))"
-        )
     if is_events:
+        if design.offset is not None and np.abs(design.offset).max() > _LARGEST_OFFSET:
+            worst = float(design.offset[np.abs(design.offset).argmax()])
+            parsed.refuse(
+                f"an offset is added to the log of the mean, where {worst:g} is a factor"
+                f" exp({worst:g}); that of a time or a population is written offset(log(x))"
+            )
         if ordered is not None:
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
         design, cells = distinct_rows(design, counts)
-        multiplicity = np.bincount(cells, times).astype(np.float64)
-        pairs: NDArray[Any] = np.column_stack([cells, times])[times > 0]
-        entries: NDArray[Any] | None = pairs if times.dtype.kind == "i" else None
+        entries = np.column_stack([cells, times])[times > 0] if times.dtype.kind == "i" else None
         return AdditiveRows(
             counts[np.unique(cells, return_index=True)[1]], design, np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, multiplicity, entries=entries, unit=unit,
+            np.asarray(categories), family, np.bincount(cells, times).astype(np.float64),
+            entries=entries, unit=unit,
         )  # fmt: skip
     if ordered is None:
         ordered = outcome is not None and outcome.is_ordered
@@ -199,15 +195,12 @@ def rows_of(
 
 def _refuse_total(parsed: Formula, counts: NDArray[Any], categories: Sequence[str]) -> None:
     """Refuse a category that is the sum of the others."""
-    filled = counts.sum(axis=1) > 0
-    present = np.repeat(filled[:, None], len(categories), axis=1)
-    total = total_of(counts, categories, present, _SUMS)
+    present = np.repeat(counts.sum(axis=1, keepdims=True) > 0, len(categories), axis=1)
+    total, is_label = total_of(counts, categories, present, _SUMS), isinstance(parsed.outcome, Name)
     if total is not None:
-        way = (
-            "take its rows out of the table" if isinstance(parsed.outcome, Name) else "leave it out"
-        )
+        way = "take its rows out of the table" if is_label else "leave it out"
         parsed.refuse(f"{categories[total]!r} is the sum of the other categories: {way}")
-    elif len(categories) == 2 and not isinstance(parsed.outcome, Name):
+    elif len(categories) == 2 and not is_label:
         y, n = categories
         if TOTAL.fullmatch(n.strip()) and (counts[:, 1] >= counts[:, 0]).all():
             parsed.refuse(f"{n!r} is a total: write p({y}, {n}) for {y} of {n}")
@@ -224,22 +217,17 @@ def _in_order(categories: Sequence[str], ordered: object) -> IntArray:
     with under_name("ordered", of="labels"):
         listed = [label_of(label) for label in as_list(ordered, "ordered", "categories")]
     numbers = {float(name): name for name in categories if NUMBER.fullmatch(name)}
-    listed = [  # 1.0 is 1
-        numbers.get(float(name), name)
-        if name not in categories and NUMBER.fullmatch(name)
-        else name
-        for name in listed
-    ]
+    for i, name in enumerate(listed):
+        if name not in categories and NUMBER.fullmatch(name):  # 1.0 is 1
+            listed[i] = numbers.get(float(name), name)
     missing = [name for name in categories if name not in listed]
     if missing:
         raise ValueError(f"ordered must list every category, it lacks {', '.join(missing)}")
     if len(set(listed)) < len(listed):
         raise ValueError(f"ordered must list each category once, got {', '.join(listed)}")
-    absent = [name for name in listed if name not in categories]
+    absent = ", ".join(name for name in listed if name not in categories)
     if absent:
-        warnings.warn(
-            f"no row has {', '.join(absent)}: left out of the ordered categories", stacklevel=4
-        )
+        warnings.warn(f"no row has {absent}: left out of the ordered categories", stacklevel=4)
     return np.array([categories.index(name) for name in listed if name in categories])
 
 
@@ -253,7 +241,7 @@ def as_weights(value: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _times_of(cells: NDArray[Any]) -> Array:
+def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
     """Weights of rows: whole numbers as such, where all are.
 
     Warns
@@ -274,57 +262,43 @@ def _times_of(cells: NDArray[Any]) -> Array:
     return times
 
 
-def _events(
-    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
-) -> tuple[list[str], IntArray]:
+def _events(parsed: Formula, columns: Mapping[str, Cells]) -> tuple[list[str], IntArray]:
     """Numbers of events in each row."""
     if not isinstance(parsed.outcome, Name):
         parsed.refuse(f"events are one column of counts, got {parsed.outcome}")
-    y = table_column(columns, parsed.outcome.name, "the left-hand side")
-    return [parsed.outcome.name], as_counts(y, parsed.outcome.name)[:, None]
+    name = parsed.outcome.name
+    return [name], as_counts(table_column(columns, name, "the left-hand side"), name)[:, None]
 
 
-def _shares(
-    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
-) -> dict[str, FloatArray] | None:
+def _shares(parsed: Formula, columns: Mapping[str, Cells]) -> dict[str, FloatArray] | None:
     """Columns of ``c(...)`` as shares, if they hold fractions, of 1 or of 100."""
-    if not (isinstance(parsed.outcome, Call) and parsed.outcome.function == "c"):
+    if parsed.outcome is None or parsed.outcome.function != "c":
         return None
-    shares = _outcome(parsed.outcome, columns, num_rows, parsed)[0]
+    shares, _ = _outcome(parsed, columns)
     if any(x.dtype.kind not in "iuf" or not (x >= 0).all() for x in shares.values()):
         return None
-    sums = np.sum([*shares.values()], axis=0)
+    most = np.sum([*shares.values()], axis=0).max(initial=0.0)
     is_whole = all((x == np.round(x)).all() for x in shares.values())
-    if is_whole or sums.max(initial=0.0) > 100.0 * _ROUNDED:
+    if is_whole or most > 100.0 * _ROUNDED:
         return None
-    whole = 1.0 if sums.max(initial=0.0) <= _ROUNDED else 100.0
-    return {name: x / whole for name, x in shares.items()}
+    return {name: x / (1.0 if most <= _ROUNDED else 100.0) for name, x in shares.items()}
 
 
-def _are_shares(outcome: Node | None, columns: Mapping[str, Cells], trials: Any) -> bool:
-    """Whether a column holds shares of numbers of trials, as ``glm(share ~ x, weights = n)``."""
-    if not isinstance(outcome, Name):
-        return False
-    return _are_shares_of(table_column(columns, outcome.name, "the left-hand side"), trials)
-
-
-def _are_shares_of(y: NDArray[Any], trials: NDArray[Any]) -> bool:
-    """Whether fractions from 0 to 1 are whole numbers of the trials."""
+def _are_shares(y: NDArray[Any], trials: NDArray[Any]) -> bool:
+    """Whether fractions from 0 to 1 are whole numbers of the trials, as in R's glm with weights."""
     if y.dtype.kind != "f" or trials.dtype.kind not in "iuf" or (y == np.rint(y)).all():
         return False
     part = y * trials
     return bool(((y >= 0.0) & (y <= 1.0) & (np.abs(part - np.rint(part)) < _WHOLE)).all())
 
 
-def _counts(
-    parsed: Formula, columns: Mapping[str, Cells], num_rows: int
-) -> tuple[list[str], IntArray]:
+def _counts(parsed: Formula, columns: Mapping[str, Cells]) -> tuple[list[str], IntArray]:
     """Classes of an outcome, and their counts in each row."""
     if parsed.outcome is None:
         raise ValueError(f"formula must be 'y ~ columns', got {parsed.text!r}")
-    y, trials = _outcome(parsed.outcome, columns, num_rows, parsed)
+    y, trials = _outcome(parsed, columns)
     if trials is not None:
-        y = np.rint(y * trials) if _are_shares_of(y, trials) else y
+        y = np.rint(y * trials) if _are_shares(y, trials) else y
         counts = [as_counts(y, "successes"), as_counts(trials - y, "trials less successes")]
         return ["success", "failure"], np.column_stack(counts)
     if isinstance(y, dict):
@@ -342,14 +316,12 @@ def outcomes_of(data: AdditiveRows, table: object) -> IntArray:
     ValueError
         If the table has another class.
     """
-    columns = exact_columns(table, "held_out")
+    columns, parsed = exact_columns(table, "held_out"), parse(str(data.design.formula))
     if not columns:
         raise ValueError("held_out must have columns, got none")
-    num_rows = len(next(iter(columns.values())).values)
     with under_name("held_out: the left-hand side", of="the left-hand side"):
-        read = _events if data.is_events else _counts
-        categories, counts = read(parse(str(data.design.formula)), columns, num_rows)
+        categories, counts = (_events if data.is_events else _counts)(parsed, columns)
     places = find_labels(data.categories, categories, "held_out", what="outcomes of")
-    out = np.zeros((num_rows, data.num_categories), dtype=np.int64)
+    out = np.zeros((len(counts), data.num_categories), dtype=np.int64)
     out[:, places] = counts
     return out
