@@ -115,24 +115,18 @@ def _filter(s, chains, filtered, log_predictive):
         else:
             for m in range(num_states):
                 predicted[m] = _log(chains.initial[m]) if in_logs else chains.initial[m]
-        begin, end = indptr[t], indptr[t + 1]
-        if chains.known.size > 0 and chains.known[t] >= 0:
-            impossible = -math.inf if in_logs else 0.0
+        begin, end, total = indptr[t], indptr[t + 1], 0.0
+        known = chains.known[t] if chains.known.size > 0 else -1
+        if known >= 0:
             for m in range(num_states):
-                if m != chains.known[t]:
-                    predicted[m] = impossible
-            log_predictive[t] = _weigh_in_logs(
-                begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
-            )
-            filtered[row, chains.known[t]] = 0.0 if in_logs else 1.0  # whatever its probability
-            continue
-        total = 0.0
-        if begin == end:
+                if m != known:
+                    predicted[m] = -math.inf if in_logs else 0.0
+        elif begin == end:
             log_predictive[t] = 0.0
             for m in range(num_states):
                 filtered[row, m] = predicted[m]
             continue
-        if not in_logs and end == begin + 1 and counts[begin] == 1:
+        elif not in_logs and end == begin + 1 and counts[begin] == 1:
             symbol = symbols[begin]
             for m in range(num_states):
                 weight = predicted[m] * emission[symbol, m]
@@ -147,6 +141,8 @@ def _filter(s, chains, filtered, log_predictive):
             log_predictive[t] = _weigh_in_logs(
                 begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
             )
+        if known >= 0:  # whatever its probability
+            filtered[row, known] = 0.0 if in_logs else 1.0
 
 
 @jit
@@ -170,9 +166,9 @@ def _room(offsets, start, stop, num_states):
 
 
 @jit
-def filter_paths(worker, start, stop, chains, log_predictive, predicted, filtered):
+def filter_paths(worker, start, stop, chains, predicted, filtered):
     """predicted[t] = p(z_t | x before t), filtered[t] = p(z_t | x up to t)."""
-    num_states = chains.initial.size
+    num_states, log_predictive = chains.initial.size, np.empty(chains.indptr.size - 1)
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         rows = filtered[first:last]
@@ -259,9 +255,8 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
-        total = _backward_weights(
-            filtered, last - 1 - first, chains, np.int64(0), np.int64(-1), weights
-        )
+        end, none = last - 1 - first, np.int64(-1)
+        total = _backward_weights(filtered, end, chains, np.int64(0), none, weights)
         for i in range(num_states):
             smoothed[last - 1, i] = weights[i] / total
         for t in range(last - 2, first - 1, -1):
@@ -341,41 +336,27 @@ def set_product(worker, start, stop, matrix, dense, out):
 
 
 @jit
-def _slopes(psi, order, counts, slopes):
-    """Slopes of the log likelihood in psi, of counts: n - N sigma(psi), taken and reached."""
-    for cell in range(psi.shape[0]):
-        for i in range(psi.shape[1]):
-            reached = counts[cell, i, order[i, psi.shape[2]]]
-            for k in range(psi.shape[2] - 1, -1, -1):
-                taken = counts[cell, i, order[i, k]]
-                reached += taken
-                slopes[cell, i, k] = taken - reached / (1.0 + math.exp(-psi[cell, i, k]))
-
-
-@jit
-def add_up_counts(data, cells, smoothed, pairs, psi, orders, counts, slopes):
+def add_up_counts(chains, cells, smoothed, pairs, counts):
     """Add how often the categories of rows of probabilities occurred, in expectation.
 
-    `data` are the offsets, indptr, symbols and counts of sequences; `counts` are those of first
-    states, transitions and emissions, the latter by cell where there is more than one, `slopes`
-    those of their log likelihood in `psi`: see `break_sticks`.
+    `counts` are those of first states, transitions and emissions, the latter by cell where there is
+    more than one: see `break_sticks`.
     """
-    offsets, indptr, symbols, times = data
     first, moved, emitted = counts
-    num_states = first.shape[2]
-    for s in range(offsets.size - 1):
+    num_states, num_symbols = first.shape[2], emitted.shape[2]
+    for s in range(chains.offsets.size - 1):
         for m in range(num_states):
-            first[0, 0, m] += smoothed[offsets[s], m]
+            first[0, 0, m] += smoothed[chains.offsets[s], m]
     for t in range(smoothed.shape[0]):
         into = cells[t] if moved.shape[0] > 1 else 0
         cell = cells[t] if emitted.shape[0] > 1 else 0
         for i in range(num_states):
             for j in range(num_states):
                 moved[into, i, j] += pairs[t, i, j]
-            for entry in range(indptr[t], indptr[t + 1]):
-                emitted[cell, i, symbols[entry]] += times[entry] * smoothed[t, i]
-    for p in range(3):
-        _slopes(psi[p], orders[p], counts[p], slopes[p])
+        for entry in range(chains.indptr[t], chains.indptr[t + 1]):
+            symbol = chains.symbols[entry] % num_symbols
+            for i in range(num_states):
+                emitted[cell, i, symbol] += chains.counts[entry] * smoothed[t, i]
 
 
 @jit
@@ -385,9 +366,8 @@ def simulate_paths(worker, start, stop, key, offsets, initial, transition, which
         state = open_stream(key, s)
         for t in range(offsets[s], offsets[s + 1]):
             u, state = uniform(state)
-            states[t] = _pick(
-                initial if t == offsets[s] else transition[which[t], states[t - 1]], u
-            )
+            probs = initial if t == offsets[s] else transition[which[t], states[t - 1]]
+            states[t] = _pick(probs, u)
 
 
 @jit
@@ -406,23 +386,23 @@ def log_rising(x, times, added, slopes, bases):
 
 
 @jit
-def slice_log(key, x, drop, width, shape, rate, times, added, slopes, bases):
+def slice_log(key, x, drop, shape, rate, terms):
     """One slice update of x, exp(x) ~ Gamma(shape, rate) times exp `log_rising` (Neal 2003).
 
     The level is `drop`, an exponential variate, below the density at x.
     """
     state = open_stream(key, np.int64(0))
     u, state = uniform(state)
-    left = x - width * u
-    right = left + width
+    left = x - u
+    right = left + 1.0
     level, point, stage = 0.0, x, np.int64(START)
     while right - left > 1e-14:
         density = shape * point - rate * math.exp(point)
-        density += log_rising(point, times, added, slopes, bases)
+        density += log_rising(point, *terms)
         if stage == START:
             level = density - drop
         above = density > level
-        stage, point, left, right = look_next(stage, above, point, x, left, right, width)
+        stage, point, left, right = look_next(stage, above, point, x, left, right, 1.0)
         if stage == FOUND:
             return point
         if stage == SHRINK:
@@ -459,4 +439,3 @@ def likeliest_paths(worker, start, stop, chains, states):
         states[last - 1] = np.argmax(best)
         for t in range(last - 1, first, -1):
             states[t - 1] = came_from[t - first, states[t]]
-    return 0

@@ -187,46 +187,62 @@ def _drift(block, length):
 
 
 @jit(within=True)
-def _log_density(psi, order, counts):
-    """Log density of counts of categories, up to a constant."""
+def _log_density(psi, order, before, counts, slopes):
+    """Log density of counts made before, up to a constant; sets the slopes of all counts' in psi.
+
+    These are n - N sigma(psi), of how often a stick was taken and reached.
+    """
     total = 0.0
     for cell in range(psi.shape[0]):
         for i in range(psi.shape[1]):
-            reached = counts[cell, i, order[i, psi.shape[2]]]
+            last = order[i, psi.shape[2]]
+            weight, reached = before[cell, i, last], counts[cell, i, last]
             for k in range(psi.shape[2] - 1, -1, -1):
                 taken, stick = counts[cell, i, order[i, k]], psi[cell, i, k]
+                weight += before[cell, i, order[i, k]]
                 reached += taken
                 log_rest = max(stick, 0.0) + math.log1p(math.exp(-abs(stick)))
-                total += taken * stick - reached * log_rest
+                total += before[cell, i, order[i, k]] * stick - weight * log_rest
+                slopes[cell, i, k] = taken - reached / (1.0 + math.exp(-stick))
     return total
 
 
 @jit
-def leap(chains, data, cells, orders, before, parts, psi, slopes, room, size, count):
+def _room(part, order):
+    """Room for a number of each stick in each cell; the same as cells by rows by sticks."""
+    flat = np.empty_like(part.constants)
+    return flat, flat.reshape(flat.shape[0], order.shape[0], order.shape[1] - 1)
+
+
+@jit
+def leap(chains, cells, orders, before, parts, size, count):
     """So many leapfrogs, which change all that moves; by how much the log density grows.
 
     That is the posterior's less the kinetic energy. It is -inf where a path comes to a probability
-    that is next to 0, and ends there. Velocities begin as standard normal numbers. `psi` and
-    `slopes` are room for each part, as cells by rows by sticks and as cells by sticks.
+    that is next to 0, and ends there. Velocities begin as standard normal numbers.
     """
-    log_predictive, smoothed, pairs = room
-    num_cells = max(psi[0][0].shape[0], psi[0][1].shape[0], psi[0][2].shape[0])
-    grown = 0.0
+    T, M, grown = chains.indptr.size - 1, chains.initial.size, 0.0
+    log_predictive, smoothed, pairs = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
+    psi = _room(parts[0], orders[0]), _room(parts[1], orders[1]), _room(parts[2], orders[2])
+    slopes = _room(parts[0], orders[0]), _room(parts[1], orders[1]), _room(parts[2], orders[2])
+    sticks = psi[0][1], psi[1][1], psi[2][1]
+    num_cells = max(sticks[0].shape[0], sticks[1].shape[0], sticks[2].shape[0])
     for p in range(3):
         colour_velocity(parts[p])
     for i in range(count + 1):
         for p in range(3):
-            _predict(parts[p], psi[1][p])
-        if break_sticks(0, 0, num_cells, psi[0], orders, chains) < SMALLEST:
+            _predict(parts[p], psi[p][0])
+        if break_sticks(0, 0, num_cells, sticks, orders, chains) < SMALLEST:
             return -math.inf
         smooth_paths(0, 0, chains.offsets.size - 1, chains, log_predictive, smoothed, pairs)
         counts = before[0].copy(), before[1].copy(), before[2].copy()
-        add_up_counts(data, cells, smoothed, pairs, psi[0], orders, counts, slopes[0])
+        add_up_counts(chains, cells, smoothed, pairs, counts)
         fit = log_predictive.sum()
         for p in range(3):
+            density = _log_density(sticks[p], orders[p], before[p], counts[p], slopes[p][1])
             length = size if 0 < i < count else 0.5 * size
-            prior, energy = _kick(parts[p], slopes[1][p], length)
-            fit += prior + _log_density(psi[0][p], orders[p], before[p])
+            prior, energy = _kick(parts[p], slopes[p][0], length)
+            fit += prior + density
             grown -= energy
             if i < count:
                 _drift(parts[p], size)

@@ -176,15 +176,18 @@ class MultinomialHMM(Checked):
         "state_probs": ("step", "hidden_state"),
         "effective_states": (),
     }
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "initial", "transition", "emission", "transition_concentration", "stickiness",
-        "emission_concentration", "effective_states",
-    )  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = (*axes_of(MultinomialHMMState), "effective_states")
     family: ClassVar[Family] = SEQUENCES
     takes: ClassVar[tuple[str, ...]] = ("channels", "known states")
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
     predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
+
+    @property
+    def possible(self) -> BoolArray:
+        """Which transitions are allowed."""
+        M = self.num_states
+        return np.ones((M, M), dtype=np.bool_) if self.allowed is None else self.allowed
 
     def _complete(self) -> None:
         if self.allowed is not None and len(self.allowed) != self.num_states:
@@ -207,16 +210,15 @@ class MultinomialHMM(Checked):
 
     def prior(self, rng: Generator, data: Sequences) -> MultinomialHMMState:
         """A state from the prior."""
-        gammas = {
-            "transition_concentration": (self.concentration_shape, self.concentration_rate),
-            "stickiness": (self.stickiness_shape, self.stickiness_rate),
-            "emission_concentration": (self.concentration_shape, self.concentration_rate),
-        }
-        alpha, kappa, eta = (
-            rng.gamma(shape, 1.0 / rate) if getattr(self, name) is None else getattr(self, name)
-            for name, (shape, rate) in gammas.items()
-        )
-        return self._draw_rows(rng, _no_counts(self, data), float(alpha), float(kappa), float(eta))
+
+        def drawn(value: float | None, shape: float, rate: float) -> float:
+            return rng.gamma(shape, 1.0 / rate) if value is None else value
+
+        shape, rate = self.concentration_shape, self.concentration_rate
+        alpha = drawn(self.transition_concentration, shape, rate)
+        kappa = drawn(self.stickiness, self.stickiness_shape, self.stickiness_rate)
+        eta = drawn(self.emission_concentration, shape, rate)
+        return self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
 
     def simulate(self, rng: Generator, state: MultinomialHMMState, data: Sequences) -> Sequences:
         """New states and, given them, new observations; known are the states of the same steps."""
@@ -243,25 +245,18 @@ class MultinomialHMM(Checked):
         Where stickiness is learned, every other one begins with states that last: chains that begin
         without find long stretches late, if at all.
         """
-        alpha, eta = (
-            start if value is None else value
-            for value, start in (
-                (self.transition_concentration, _START_ALPHA),
-                (self.emission_concentration, _START_ETA),
-            )
-        )
+        alpha = self.transition_concentration or _START_ALPHA
+        eta = self.emission_concentration or _START_ETA
         chains, share = list[MultinomialHMMState](), _share_of(data)
         for number in range(self.start_tries):
             kappa = self.stickiness
             if kappa is None:
                 kappa = _START_KAPPAS[number % len(_START_KAPPAS)]
-            none = _no_counts(self, data)
-            state = self._draw_rows(rng, none, float(alpha), float(kappa), float(eta))
+            state = self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
                 emission = _local_shares(rng, data, self.num_states)
-            if data.known.size:
-                emission = _known_shares(data, emission)
+            emission = _known_shares(data, emission)
             for channel in data.channel_slices:
                 emission[:, channel] /= emission[:, channel].sum(axis=1, keepdims=True)
             chains.append(replace(state, emission=emission))
@@ -298,12 +293,11 @@ class MultinomialHMM(Checked):
         transition[m, m] = stays
         if self.allowed is not None:
             transition = np.where(self.allowed, np.maximum(transition, _LEAST_MOVE), 0.0)
+        transition /= transition.sum(axis=1, keepdims=True)
         initial = state.initial.copy()
         initial[m] = initial[others].mean()
-        transition /= transition.sum(axis=1, keepdims=True)
-        return replace(
-            state, initial=initial / initial.sum(), transition=transition, emission=emission
-        )
+        initial /= initial.sum()
+        return replace(state, initial=initial, transition=transition, emission=emission)
 
     def step(
         self, rng: Generator, state: MultinomialHMMState, data: Sequences
@@ -330,12 +324,11 @@ class MultinomialHMM(Checked):
         M, follows = self.num_states, data.follows
         pairs = (M * states[:-1] + states[1:])[follows[1:]]
         emitter = np.repeat(states, np.diff(data.indptr)) * data.num_symbols
-        weights = data.counts.astype(np.float64)
-        emitted = np.bincount(emitter + data.symbols, weights, minlength=M * data.num_symbols)
+        emitted = np.bincount(emitter + data.symbols, data.counts, M * data.num_symbols)
         return _Counts(
             np.bincount(states[~follows], minlength=M).astype(np.float64),
             np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
-            np.asarray(emitted, dtype=np.float64).reshape(M, -1),
+            emitted.astype(np.float64).reshape(M, -1),
             data.channel_slices,
         )
 
@@ -348,12 +341,12 @@ class MultinomialHMM(Checked):
         rows[0] = self.initial_concentration + counts.initial
         rows[1:] = alpha + counts.transition
         rows[1:].flat[:: M + 1] += kappa
-        if self.allowed is not None:
-            rows[1:] *= self.allowed
-        drawn = _dirichlet(rng, rows)
-        drawn_emissions = [_dirichlet(rng, eta + taken) for taken in counts.emissions]
-        emission = np.concatenate(drawn_emissions, axis=1)
-        return MultinomialHMMState(drawn[0].copy(), drawn[1:].copy(), emission, alpha, kappa, eta)
+        rows[1:] *= self.possible
+        drawn = dirichlet_rows(rng, rows)
+        emissions = [dirichlet_rows(rng, eta + taken) for taken in counts.emissions]
+        return MultinomialHMMState(
+            drawn[0].copy(), drawn[1:].copy(), np.concatenate(emissions, axis=1), alpha, kappa, eta
+        )
 
     # ------------------------------------------------------------------ what a state says
 
@@ -369,23 +362,18 @@ class MultinomialHMM(Checked):
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
-        smoothed = np.empty((data.num_steps, len(state.initial)))
-        over_rows(
-            compiled.smooth_paths, data.num_sequences, self.chains(state, data),
-            np.empty(data.num_steps), smoothed, _NO_PAIRS, grain=1,
-        )  # fmt: skip
+        chains, smoothed = self.chains(state, data), np.empty((data.num_steps, self.num_states))
+        room = np.empty(data.num_steps), smoothed, _NO_PAIRS
+        over_rows(compiled.smooth_paths, data.num_sequences, chains, *room, grain=1)
         return smoothed
 
     def filtered_state_probs(
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """p(z_t | x before t) and p(z_t | x up to t), ``(num_steps, num_states)`` each."""
-        predicted, filtered = np.empty((2, data.num_steps, len(state.initial)))
-        over_rows(
-            compiled.filter_paths, data.num_sequences, self.chains(state, data),
-            np.empty(data.num_steps), predicted, filtered, grain=1,
-        )  # fmt: skip
-        return predicted, filtered
+        chains, probs = self.chains(state, data), np.empty((2, data.num_steps, self.num_states))
+        over_rows(compiled.filter_paths, data.num_sequences, chains, *probs, grain=1)
+        return probs[0], probs[1]
 
     def probs_of_steps(
         self, state: MultinomialHMMState, data: Sequences
@@ -442,14 +430,10 @@ class MultinomialHMM(Checked):
             return log_predictive
         with np.errstate(divide="ignore"):
             log_probs = np.log(self.filtered_state_probs(state, data)[0])
-        rows = csr_array(
-            (chains.counts, chains.symbols, chains.indptr),
-            shape=(data.num_steps, len(chains.log_emission)),
-        )
-        return np.where(
-            data.known < 0, log_predictive,
-            np.where(data.totals > 0, logsumexp(log_probs + rows @ chains.log_emission, axis=1), 0),
-        )  # fmt: skip
+        shape = data.num_steps, len(chains.log_emission)
+        rows = csr_array((chains.counts, chains.symbols, chains.indptr), shape=shape)
+        fits = logsumexp(log_probs + rows @ chains.log_emission, axis=1)
+        return np.where(data.known < 0, log_predictive, np.where(data.observed, fits, 0.0))
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step given all observations, ``(num_steps, num_symbols)``.
@@ -598,12 +582,9 @@ def _local_shares(rng: Generator, data: Sequences, num_states: int) -> FloatArra
 
 
 def chains_of(
-    data: Sequences,
-    initial: FloatArray,
-    transition: FloatArray,
-    emission: FloatArray,
+    data: Sequences, initial: FloatArray, transition: FloatArray, emission: FloatArray,
     which: IntArray,
-) -> compiled.HiddenChains:
+) -> compiled.HiddenChains:  # fmt: skip
     """Sequences and parameters, as compiled functions take them.
 
     Parameters
@@ -620,20 +601,17 @@ def chains_of(
             f"the model's states emit {emission.shape[-1]} symbols, the data have"
             f" {data.num_symbols}"
         )
-    symbols = data.symbols
+    symbols, by_symbol = data.symbols, emission.T
     if emission.ndim == 3:
-        cell = np.repeat(which, np.diff(data.indptr))
-        by_symbol = emission[cell, :, symbols]
+        by_symbol = emission[which[data.step_of_entry], :, symbols]
         symbols = np.arange(len(symbols), dtype=symbols.dtype)
-    else:
-        by_symbol = emission.T
+    by_symbol = np.ascontiguousarray(by_symbol)
     with np.errstate(divide="ignore"):
-        by_symbol = np.ascontiguousarray(by_symbol)
         logs = np.log(transition), np.log(by_symbol)
-    in_logs = min(initial.min(), transition.min()) < compiled.SMALLEST
+    in_logs = bool(min(initial.min(), transition.min()) < compiled.SMALLEST)
     return compiled.HiddenChains(
         data.offsets, data.indptr, symbols, data.counts, initial, transition, logs[0], by_symbol,
-        logs[1], bool(in_logs), leading(transition, which), data.known,
+        logs[1], in_logs, leading(transition, which), data.known,
     )  # fmt: skip
 
 
@@ -646,29 +624,23 @@ def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArra
     """Probabilities of symbols where those of states are known, row by row."""
     if emission.ndim == 2:
         return np.asarray(probs @ emission)
-    weighted = (p[:, None] * emission[which, m] for m, p in enumerate(probs.T))
-    return np.asarray(sum(weighted))
+    return np.asarray(sum(p[:, None] * emission[which, m] for m, p in enumerate(probs.T)))
 
 
 def sample_paths(rng: Generator, chains: compiled.HiddenChains) -> IntArray:
     """Hidden states of all steps given the parameters: see `MultinomialHMM.sample_states`."""
-    num_steps = len(chains.indptr) - 1
-    states, log_predictive = np.empty(num_steps, dtype=np.int64), np.empty(num_steps)
-    over_rows(
-        compiled.sample_paths, len(chains.offsets) - 1, new_key(rng), chains, log_predictive,
-        states, grain=1,
-    )  # fmt: skip
-    impossible = np.isneginf(log_predictive)
-    if impossible.any():
-        step = int(np.argmax(impossible))
+    log_predictive = np.empty(len(chains.indptr) - 1)
+    states, size = np.empty(len(log_predictive), dtype=np.int64), len(chains.offsets) - 1
+    over_rows(compiled.sample_paths, size, new_key(rng), chains, log_predictive, states, grain=1)
+    if len(impossible := np.flatnonzero(np.isneginf(log_predictive))):
+        step = impossible[0]
         if chains.known.size and chains.known[step] >= 0:
             raise FloatingPointError(
                 f"the known state of step {step + 1} cannot be there, or have its observations (do"
                 " transitions that are not allowed lead there?)"
             )
         raise FloatingPointError(
-            f"the observations of step {step + 1} have probability 0 in every state that can be"
-            " there"
+            f"the observations of step {step + 1} are impossible in every state that can be there"
         )
     return states
 
@@ -676,8 +648,7 @@ def sample_paths(rng: Generator, chains: compiled.HiddenChains) -> IntArray:
 def log_predictive_of(chains: compiled.HiddenChains) -> FloatArray:
     """Log p(x_t | x_<t) of each step."""
     log_predictive = np.empty(len(chains.indptr) - 1)
-    num_sequences = len(chains.offsets) - 1
-    over_rows(compiled.filter_sequences, num_sequences, chains, log_predictive, grain=1)
+    over_rows(compiled.filter_sequences, len(chains.offsets) - 1, chains, log_predictive, grain=1)
     return log_predictive
 
 
@@ -686,35 +657,27 @@ def leading(transition: FloatArray, which: IntArray) -> IntArray:
     return which if len(transition) > 1 else np.zeros_like(which)
 
 
-def _dirichlet(rng: Generator, concentration: FloatArray) -> FloatArray:
+def dirichlet_rows(rng: Generator, concentration: FloatArray) -> FloatArray:
     """Dirichlet rows of concentrations that a sweep has made, which are not checked."""
     out = np.empty_like(concentration)
     over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=1)
     return out
 
 
-def _transition_terms(
-    counts: FloatArray, alpha: float | None, kappa: float | None, allowed: BoolArray
-) -> _Terms:
-    """Log p(transitions | alpha, kappa), rows integrated out, of the one that is None."""
-    entry, stays = allowed.astype(np.float64), np.diag(np.diag(allowed)).astype(np.float64)
-    slope, base = np.zeros_like(entry), np.zeros_like(entry)
-    for value, cells in ((alpha, entry), (kappa, stays)):
-        slope, base = (slope + cells, base) if value is None else (slope, base + value * cells)
-    return (
-        np.concatenate([np.ones(counts.size), np.full(len(counts), -1.0)]),
-        np.concatenate([counts.ravel(), counts.sum(axis=1)]),
-        np.concatenate([slope.ravel(), slope.sum(axis=1)]),
-        np.concatenate([base.ravel(), base.sum(axis=1)]),
+def _row_terms(counts: FloatArray, slope: FloatArray, base: FloatArray) -> _Terms:
+    """Log p(counts | x), Dirichlet rows of concentrations slope x + base integrated out."""
+    times = np.repeat([1.0, -1.0], [counts.size, len(counts)])
+    added, slopes, bases = (
+        np.concatenate([cells.ravel(), cells.sum(axis=1)]) for cells in (counts, slope, base)
     )
+    return times, added, slopes, bases
 
 
 def _emission_terms(channels: list[FloatArray]) -> _Terms:
     """Log p(symbols | eta, states), rows integrated out, of eta; counts of each channel."""
-    size = len(channels[0])
     values, times = np.unique(np.concatenate(channels, axis=1), return_counts=True)
     totals = np.concatenate([counts.sum(axis=1) for counts in channels])
-    numbers = np.repeat([float(counts.shape[1]) for counts in channels], size)
+    numbers = np.repeat([float(counts.shape[1]) for counts in channels], len(channels[0]))
     return (
         np.concatenate([times, np.full(len(totals), -1.0)]),
         np.concatenate([values, totals]),
@@ -728,17 +691,14 @@ def sample_concentrations(
 ) -> tuple[float, float, float]:
     """alpha, kappa and eta given the states, where they are learned."""
     alpha, kappa = state.transition_concentration, state.stickiness
-    eta, M = state.emission_concentration, model.num_states
-    allowed = np.ones((M, M), dtype=np.bool_) if model.allowed is None else model.allowed
+    eta, entry = state.emission_concentration, model.possible.astype(np.float64)
+    stays, prior = np.diag(np.diag(entry)), (model.concentration_shape, model.concentration_rate)
     if model.transition_concentration is None:
-        terms = _transition_terms(counts.transition, None, kappa, allowed)
-        prior = model.concentration_shape, model.concentration_rate
-        alpha = slice_log(rng, terms, alpha, *prior)
+        alpha = slice_log(rng, _row_terms(counts.transition, entry, kappa * stays), alpha, *prior)
     if model.stickiness is None:
-        terms = _transition_terms(counts.transition, alpha, None, allowed)
+        terms = _row_terms(counts.transition, stays, alpha * entry)
         kappa = slice_log(rng, terms, kappa, model.stickiness_shape, model.stickiness_rate)
     if model.emission_concentration is None:
-        prior = model.concentration_shape, model.concentration_rate
         eta = slice_log(rng, _emission_terms(counts.emissions), eta, *prior)
     return alpha, kappa, eta
 
@@ -746,5 +706,5 @@ def sample_concentrations(
 def slice_log(rng: Generator, terms: _Terms, value: float, shape: float, rate: float) -> float:
     """One slice update, on its logarithm, of a positive number with a gamma prior."""
     drop = rng.standard_exponential()
-    x = compiled.slice_log(new_key(rng), math.log(value), drop, 1.0, shape, rate, *terms)
+    x = compiled.slice_log(new_key(rng), math.log(value), drop, shape, rate, terms)
     return math.exp(x)

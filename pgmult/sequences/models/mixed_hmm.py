@@ -519,8 +519,6 @@ class SummedOut:
         self.parts: Parts = (parts[0], parts[1], parts[2])
         self.before = before[0], before[1], before[2]
         self._orders = tuple(acting.order for acting in self.sticks)
-        T = data.num_steps
-        self._room = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
     def psi(self, parts: Parts) -> list[FloatArray]:
@@ -529,33 +527,19 @@ class SummedOut:
 
     def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
         """How often the categories of each row occurred, in expectation given observations."""
-        data, (_, smoothed, pairs) = self._data, self._room
-        over_rows(compiled.smooth_paths, data.num_sequences, self.chains(psi), *self._room, grain=1)
+        T, M = self._data.num_steps, len(self._blank.initial)
+        smoothed, pairs = np.empty((T, M)), np.zeros((T, M, M))
+        room, size = (np.empty(T), smoothed, pairs), self._data.num_sequences
+        over_rows(compiled.smooth_paths, size, self.chains(psi), *room, grain=1)
         first, moves, emits = self.before
         counts = np.zeros_like(first), np.zeros_like(moves), np.zeros_like(emits)
-        slopes = np.empty(psi[0].shape), np.empty(psi[1].shape), np.empty(psi[2].shape)
-        compiled.add_up_counts(
-            (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which, smoothed,
-            pairs, tuple(psi), self._orders, counts, slopes,
-        )  # fmt: skip
+        compiled.add_up_counts(self._blank, self.seen.which, smoothed, pairs, counts)
         return counts
 
     def leap(self, parts: Parts, size: float, count: int) -> float:
         """So many leapfrogs of a size; by how much the log density grows, -inf if refused."""
-        data = self._data
-        flat = tuple(np.empty_like(moved.constants) for moved in parts)
-        slopes = tuple(np.empty_like(array) for array in flat)
-        shapes = [(-1, *array.order[:, 1:].shape) for array in self.sticks]
-
-        def shaped(arrays: tuple[FloatArray, ...]) -> Any:
-            both = zip(arrays, shapes, strict=True)
-            return tuple(array.reshape(shape) for array, shape in both), arrays
-
-        grown: float = leap(
-            self._blank, (data.offsets, data.indptr, data.symbols, data.counts), self.seen.which,
-            self._orders, self.before, parts, shaped(flat), shaped(slopes), self._room, size, count,
-        )  # fmt: skip
-        return grown
+        which, orders = self.seen.which, self._orders
+        return float(leap(self._blank, which, orders, self.before, parts, size, count))
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Log likelihood of predictors."""

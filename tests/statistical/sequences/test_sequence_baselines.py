@@ -118,16 +118,13 @@ def test_hidden_markov_models_reach_the_posterior():
 # ------------------------------------------------------------------ broken hidden Markov models
 
 
-def all_allowed(counts, alpha, kappa, allowed):
-    """Concentrations learned as if every transition were possible."""
-    return right_terms(counts, alpha, kappa, np.ones_like(allowed))
-
-
-right_terms = hmm_module._transition_terms
-
-
 def test_concentrations_that_do_not_know_what_is_allowed_are_refused(monkeypatch):
-    monkeypatch.setattr(hmm_module, "_transition_terms", all_allowed)
+    """Rows are drawn of what is allowed, concentrations learned as if every transition were."""
+    right = hmm_module.sample_concentrations
+    monkeypatch.setattr(
+        hmm_module, "sample_concentrations",
+        lambda rng, model, state, counts: right(rng, replace(model, allowed=None), state, counts),
+    )  # fmt: skip
     rejects(check_geweke, LEFT_TO_RIGHT, SEQUENCES, statistics=STATISTICS, replicates=400)
 
 

@@ -255,12 +255,11 @@ def test_concentrations_given_states_with_rows_integrated_out():
 
     def used(point):
         alpha, kappa, eta = point
-        transitions = log_rising(
-            np.log(alpha),
-            *module._transition_terms(counts.transition, None, kappa, np.ones((3, 3), bool)),
-        )
+        entry, stays = np.ones((3, 3)), np.eye(3)
+        terms = module._row_terms(counts.transition, entry, kappa * stays)
+        transitions = log_rising(np.log(alpha), *terms)
         if kappa > 0.0:  # the same function of the other one
-            terms = module._transition_terms(counts.transition, alpha, None, np.ones((3, 3), bool))
+            terms = module._row_terms(counts.transition, stays, alpha * entry)
             again = log_rising(np.log(kappa), *terms)
             np.testing.assert_allclose(again, transitions, rtol=1e-10)
         return transitions + log_rising(np.log(eta), *module._emission_terms(counts.emissions))
