@@ -35,7 +35,7 @@ as there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 from zlib import crc32
 
@@ -47,7 +47,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of
-from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import Array, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.formulas.design import Design, distinct_rows, make_design
 from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
@@ -76,55 +76,6 @@ _LEAST_SHARE = 1e-6  # of first transitions and emissions
 _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
 
 
-class _Part(NamedTuple):
-    """Terms that act on transitions or on emissions.
-
-    Attributes
-    ----------
-    latent : Latent
-        Of the cells.
-    effects : Effects
-    w, x : int arrays
-        Their places among the weights and the hyperparameters of all terms.
-    """
-
-    latent: Latent
-    effects: Effects
-    w: IntArray
-    x: IntArray
-
-
-class InputsOfSweeps(NamedTuple):
-    """Inputs as sweeps take them.
-
-    Attributes
-    ----------
-    latent : Latent
-        Of all terms, at the different rows of inputs, the cells.
-    parts : tuple of _Part
-        Of transitions and emissions.
-    which : int array, ``(num_steps,)``
-    share : array, ``(num_cells,)``
-        Of the steps.
-    """
-
-    latent: Latent
-    parts: tuple[_Part, _Part]
-    which: IntArray
-    share: FloatArray
-
-    def start(self, shifts: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters from which a search begins, and weights: 0, as all that acts on nothing.
-
-        `shifts` are the constants of the sticks.
-        """
-        family, num_sticks = self.latent.family, sum(map(len, shifts))
-        x = np.zeros((num_sticks, family.num_hyperparameters))
-        for terms, place in zip(self.parts, places_of(shifts), strict=True):
-            x[place, terms.x] = terms.latent.family.start()
-        return x, np.zeros((num_sticks, family.num_weights))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedHMMState(MultinomialHMMState):
     """One point of the chain: that of `MultinomialHMM` and
@@ -144,6 +95,82 @@ class MixedHMMState(MultinomialHMMState):
     weights: Annotated[FloatArray, "stick", "weight"]
     hyperparameters: Annotated[FloatArray, "stick", "hyperparameter"]
     information: Annotated[FloatArray, "known"]
+
+    @classmethod
+    def of(
+        cls, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, information: FloatArray
+    ) -> "MixedHMMState":
+        """Return the state of these rows of probabilities and of weights."""
+        values = {field.name: getattr(rows, field.name) for field in fields(MultinomialHMMState)}
+        return cls(**values, weights=w, hyperparameters=x, information=information)
+
+
+class Acting(NamedTuple):
+    """Terms that act on transitions or on emissions.
+
+    Attributes
+    ----------
+    latent : Latent
+        Of the cells.
+    effects : Effects
+    w, x : int arrays
+        Their places among the weights and the hyperparameters of all terms.
+    place : slice
+        Of the sticks among all on which inputs act.
+    sticks : OrderedSticks
+    shifts : array, ``(num_sticks,)``
+        The constants of the sticks.
+    """
+
+    latent: Latent
+    effects: Effects
+    w: IntArray
+    x: IntArray
+    place: slice
+    sticks: OrderedSticks
+    shifts: FloatArray
+
+    def psi(self, rng: Generator, state: MixedHMMState) -> FloatArray:
+        """Predictors of all cells, ``(num_cells, num_rows, num_sticks)``."""
+        w, x = state.weights[self.place], state.hyperparameters[self.place]
+        psi = self.latent.draw(rng, w[:, self.w], x[:, self.x]) + self.shifts
+        return psi.reshape(len(psi), *self.sticks.order[:, 1:].shape)
+
+    def moved(self, state: MixedHMMState, information: FloatArray, near: FloatArray) -> MovedPaths:
+        """The sticks as paths move them, by a metric of so much information."""
+        w, x = state.weights[self.place], state.hyperparameters[self.place][:, self.x]
+        effects, near = self.effects, near[self.place][:, self.x]
+        metric = effects.metric(information, np.where(effects.is_sd, near, x))
+        constants = effects.family.offset[:, None] + self.shifts
+        return effects.moved(w[:, self.w], x, constants, metric)
+
+
+class InputsOfSweeps(NamedTuple):
+    """Inputs as sweeps take them.
+
+    Attributes
+    ----------
+    latent : Latent
+        Of all terms, at the different rows of inputs, the cells.
+    acting : dict
+        Terms that act on transitions, by the number 1, and on emissions, by 2.
+    which : int array, ``(num_steps,)``
+    share : array, ``(num_cells,)``
+        Of the steps.
+    """
+
+    latent: Latent
+    acting: dict[int, Acting]
+    which: IntArray
+    share: FloatArray
+
+    def start(self) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters from which a search begins, and weights: 0, as where nothing acts."""
+        family, num_sticks = self.latent.family, max(a.place.stop for a in self.acting.values())
+        x = np.zeros((num_sticks, family.num_hyperparameters))
+        for terms in self.acting.values():
+            x[terms.place, terms.x] = terms.latent.family.start()
+        return x, np.zeros((num_sticks, family.num_weights))
 
 
 def _as_acted(value: object, name: str) -> str | dict[str, str]:
@@ -216,73 +243,63 @@ class MixedHMM(MultinomialHMM):
 
     def coords(self, data: Sequences) -> Coords:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
-        latent = self.seen(data.design).latent
-        sticks = []
-        if self.acts_on_transitions:
-            rows = _orders(self.num_states)
-            sticks += [f"{row[0]} to {j}" for row in rows for j in row[:-1]]
-        if self.acts_on_emissions:
-            symbols = range(data.num_symbols) if data.alphabet is None else data.alphabet
-            labels = [symbols[k] for k in data.order[:-1]]
+        sticks, latent = list[str](), self.seen(data.design, data.order).latent
+        if self.acts_on(1):
+            names = self.state_labels(data)
+            rows = self.sticks(data.order)[1].order
+            sticks += [f"{names[row[0]]} to {names[j]}" for row in rows for j in row[:-1]]
+        if self.acts_on(2):
+            labels = data.labels[data.order[:-1]]
             sticks += [f"{m}: {symbol}" for m in range(self.num_states) for symbol in labels]
         named = MultinomialHMM.coords(self, data)
         return {**named, "stick": sticks, "weight": latent.names, "sd": latent.sd_names}
 
-    @property
-    def acts_on_transitions(self) -> bool:
-        """Whether inputs do."""
-        return self.inputs == "both" or "transitions" in self.inputs
+    def state_labels(self, data: Sequences) -> Array:
+        """What states are called in names of sticks: their numbers."""
+        return np.arange(self.num_states)
 
-    @property
-    def acts_on_emissions(self) -> bool:
-        """Whether inputs do."""
-        return self.inputs == "both" or "emissions" in self.inputs
+    def acts_on(self, number: int) -> bool:
+        """Whether inputs act on transitions, number 1, or on emissions, 2."""
+        return self.inputs == "both" or ACTED[number - 1] in self.inputs
 
     @property
     def _plain(self) -> MultinomialHMM:
         """The model of the rows that inputs do not act on."""
-        moves, emits = self.acts_on_transitions, self.acts_on_emissions
-        return MultinomialHMM(
-            self.num_states,
-            1.0 if moves else self.transition_concentration,
-            1.0 if emits else self.emission_concentration,
-            self.initial_concentration,
-            0.0 if moves else self.stickiness,
-            self.concentration_shape, self.concentration_rate, self.stickiness_shape,
-            self.stickiness_rate, self.start_tries, self.start_sweeps,
-        )  # fmt: skip
+        values = {field.name: getattr(self, field.name) for field in fields(MultinomialHMM)}
+        values["allowed"] = None
+        if self.acts_on(1):
+            values |= {"transition_concentration": 1.0, "stickiness": 0.0}
+        if self.acts_on(2):
+            values["emission_concentration"] = 1.0
+        return MultinomialHMM(**values)
 
     def sticks(self, order: IntArray) -> tuple[OrderedSticks, OrderedSticks, OrderedSticks]:
-        """Sticks of first states, transitions and emissions."""
-        M = self.num_states
-        moves = np.array(_orders(M))
-        first, emits = np.arange(M)[None], np.tile(order, (M, 1))
-        return OrderedSticks(first), OrderedSticks(moves), OrderedSticks(emits)
+        """Sticks of first states, transitions and emissions; transitions break to stay, first."""
+        M, every = self.num_states, np.arange(self.num_states)
+        moves = np.array([[i, *every[:i], *every[i + 1 :]] for i in every])
+        emits = np.tile(order, (M, 1))
+        return OrderedSticks(every[None]), OrderedSticks(moves), OrderedSticks(emits)
 
-    def seen(self, design: Design | None) -> InputsOfSweeps:
-        """Inputs as sweeps take them."""
+    def seen(self, design: Design | None, order: IntArray) -> InputsOfSweeps:
+        """Inputs as sweeps take them, with symbols in some order."""
         assert design is not None  # as_data makes one
-        return seen_inputs(design, self)
+        return seen_inputs(design, self, order)
 
-    def shifts(self, num_symbols: int) -> tuple[FloatArray, FloatArray]:
-        """The constants of the sticks of transitions and of emissions, as far as inputs act."""
-        M = self.num_states
-        moves = np.append(0.0, -np.log(np.arange(M - 2, 0, -1)))
-        emits = -np.log(np.arange(num_symbols - 1, 0, -1))
-        return (
-            np.tile(moves, M if self.acts_on_transitions else 0),
-            np.tile(emits, M if self.acts_on_emissions else 0),
-        )
+    def shifts(self, number: int, sticks: OrderedSticks) -> FloatArray:
+        """The constants of the sticks of transitions, number 1, or of emissions, 2."""
+        shifts = -np.log(np.arange(sticks.order.shape[1] - 1, 0, -1))
+        if number == 1:
+            shifts = np.append(0.0, shifts[1:])
+        return np.tile(shifts, self.num_states)
 
     # ------------------------------------------------------------------ the model
 
     def prior(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
-        rows, inputs = self._plain.prior(rng, data), self.seen(data.design)
-        shifts = self.shifts(data.num_symbols)
-        x, w = inputs.start(shifts)
-        for terms, place in zip(inputs.parts, places_of(shifts), strict=True):
-            for s in range(place.start, place.stop):
+        rows, inputs = self._plain.prior(rng, data), self.seen(data.design, data.order)
+        x, w = inputs.start()
+        for terms in inputs.acting.values():
+            for s in range(terms.place.start, terms.place.stop):
                 x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
         return self.whole(rows, w, x, least_information(self, data), data)
 
@@ -301,18 +318,11 @@ class MixedHMM(MultinomialHMM):
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        inputs, probs = self.seen(design), [state.transition[None], state.emission[None]]
+        inputs, probs = self.seen(design, order), {1: state.transition[None], 2: state.emission}
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
-        shifts = self.shifts(len(order))
-        owns = places_of(shifts)
-        sticks = self.sticks(order)[1:]
-        for i, (terms, place) in enumerate(zip(inputs.parts, owns, strict=True)):
-            if len(shifts[i]):
-                w, x = state.weights[place][:, terms.w], state.hyperparameters[place][:, terms.x]
-                psi = terms.latent.draw(rng, w, x) + shifts[i]
-                probs[i] = sticks[i].probs(psi.reshape(len(psi), self.num_states, -1))
-        emission = probs[1] if self.acts_on_emissions else state.emission
-        return probs[0], emission, inputs.which
+        for i, terms in inputs.acting.items():
+            probs[i] = terms.sticks.probs(terms.psi(rng, state))
+        return probs[1], probs[2], inputs.which
 
     def probs_of_steps(
         self, state: MultinomialHMMState, data: Sequences
@@ -338,16 +348,11 @@ class MixedHMM(MultinomialHMM):
     def init(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A start of the model without inputs, and sweeps that find a metric."""
         rows = self._plain.init(rng, replace(data, inputs=None, design=None))
-        inputs, shifts = self.seen(data.design), self.shifts(data.num_symbols)
-        near = [
-            (probs + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs.shape[1])
-            for probs in (rows.transition, rows.emission)
-        ]
-        x, w = inputs.start(shifts)
-        owns = places_of(shifts)
-        for i, sticks in enumerate(self.sticks(data.order)[1:]):
-            if len(shifts[i]):
-                w[owns[i], 0] = sticks.psi(near[i]).ravel() - shifts[i]
+        inputs, probs = self.seen(data.design, data.order), {1: rows.transition, 2: rows.emission}
+        x, w = inputs.start()
+        for i, terms in inputs.acting.items():
+            near = (probs[i] + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs[i].shape[1])
+            w[terms.place, 0] = terms.sticks.psi(near).ravel() - terms.shifts
         state = self.whole(rows, w, x, least_information(self, data), data)
         state = replace(state, information=information_at(self, state, data))
         state = scattered(rng, self, state, data)
@@ -364,28 +369,23 @@ class MixedHMM(MultinomialHMM):
         plain = self._plain
         counts = plain._count(sample_paths(rng, chains), data)
         rows = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
-        return MixedHMMState(
-            rows.initial,
-            moved.transition if self.acts_on_transitions else rows.transition,
-            moved.emission if self.acts_on_emissions else rows.emission,
-            rows.transition_concentration, rows.stickiness, rows.emission_concentration,
-            moved.weights, moved.hyperparameters, state.information,
-        )  # fmt: skip
+        if self.acts_on(1):
+            rows = replace(rows, transition=moved.transition)
+        if self.acts_on(2):
+            rows = replace(rows, emission=moved.emission)
+        return MixedHMMState.of(rows, moved.weights, moved.hyperparameters, state.information)
 
     def whole(
         self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, information: FloatArray,
         data: Sequences,
     ) -> MixedHMMState:  # fmt: skip
         """The state with averages of the probabilities that inputs act on."""
-        state = MixedHMMState(
-            rows.initial, rows.transition, rows.emission, rows.transition_concentration,
-            rows.stickiness, rows.emission_concentration, w, x, information,
-        )  # fmt: skip
+        state = MixedHMMState.of(rows, w, x, information)
         transition, emission, _ = self.probs(state, data.design, data.order)
-        share = self.seen(data.design).share
-        if self.acts_on_transitions:
+        share = self.seen(data.design, data.order).share
+        if self.acts_on(1):
             state = replace(state, transition=np.einsum("c,cij->ij", share, transition))
-        if self.acts_on_emissions:
+        if self.acts_on(2):
             state = replace(state, emission=np.einsum("c,cmk->mk", share, emission))
         return state
 
@@ -393,59 +393,59 @@ class MixedHMM(MultinomialHMM):
 
     def state_of(self, draw: Draw) -> MixedHMMState:
         """The state of a kept draw; its concentrations are nan."""
-        return MixedHMMState(
-            draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan,
-            draw["weights"], draw["hyperparameters"], np.empty(0),
-        )  # fmt: skip
+        rows = MultinomialHMM.state_of(self, draw)
+        return MixedHMMState.of(rows, draw["weights"], draw["hyperparameters"], np.empty(0))
 
     def sds(self, state: MixedHMMState, data: Sequences) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units.
 
         Where a term does not act they are next to 0.
         """
-        latent = self.seen(data.design).latent
+        latent = self.seen(data.design, data.order).latent
         return np.array([latent.sds(x) for x in state.hyperparameters])
 
 
 @once_a_data_set
-def seen_inputs(design: Design, model: MixedHMM) -> InputsOfSweeps:
+def seen_inputs(design: Design, model: MixedHMM, order: IntArray) -> InputsOfSweeps:
     """Inputs of a design as sweeps of the model take them."""
     check_priors(design, model.priors)
     cells, which = distinct_rows(design)
-    share = np.bincount(which) / len(which)
-    latent = latent_of(cells, model.priors)
-    first, second = (_part(cells, model, name, latent, share) for name in ACTED)
-    return InputsOfSweeps(latent, (first, second), which, share)
+    share, every = np.bincount(which) / len(which), latent_of(cells, model.priors)
+    acting, first = dict[int, Acting](), 0
+    for number, name in enumerate(ACTED, start=1):
+        if not model.acts_on(number):
+            continue
+        latent, w, x = _chosen_terms(cells, model, name, every)
+        sticks = model.sticks(order)[number]
+        place, shifts = slice(first, first + sticks.size), model.shifts(number, sticks)
+        acting[number] = Acting(latent, Effects(latent.family, share), w, x, place, sticks, shifts)
+        first = place.stop
+    return InputsOfSweeps(every, acting, which, share)
 
 
-def _part(cells: Design, model: MixedHMM, name: str, every: Latent, share: FloatArray) -> _Part:
-    """The terms of a formula for transitions or emissions; all where there is none."""
-    formula = model.inputs.get(name) if isinstance(model.inputs, Mapping) else None
-    columns, terms = np.arange(len(cells.names)), list(range(len(cells.terms)))
-    if formula is not None:
-        columns, terms = cells.places(formula)
+def _chosen_terms(
+    cells: Design, model: MixedHMM, name: str, every: Latent
+) -> tuple[Latent, IntArray, IntArray]:
+    """The terms of a formula for transitions or emissions, all where there is none; their places.
+
+    These are among the weights and the hyperparameters of all terms.
+    """
+    family = every.family
+    if not isinstance(model.inputs, Mapping):
+        return every, np.arange(family.num_weights), np.arange(family.num_hyperparameters)
+    columns, terms = cells.places(model.inputs[name])
     chosen = replace(
         cells, names=cells.names[columns], matrix=cells.matrix[:, columns].copy(),
         centre=cells.centre[columns], scale=cells.scale[columns],
         terms=tuple(cells.terms[i] for i in terms),
     )  # fmt: skip
-    latent = latent_of(chosen, model.priors)
 
     def places(slices: list[slice], fixed: IntArray) -> IntArray:
         effects = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
         return np.concatenate([fixed, *effects]).astype(np.int64)
 
-    family = every.family
-    return _Part(
-        latent, Effects(latent.family, share), places(family.weights, columns),
-        places(family.hyperparameters, np.empty(0, dtype=np.int64)),
-    )  # fmt: skip
-
-
-def places_of(shifts: tuple[FloatArray, FloatArray]) -> list[slice]:
-    """Places of sticks of transitions and of emissions among all on which inputs act."""
-    first, second = map(len, shifts)
-    return [slice(0, first), slice(first, first + second)]
+    x = places(family.hyperparameters, columns[:0])
+    return latent_of(chosen, model.priors), places(family.weights, columns), x
 
 
 def blank_chains(
@@ -456,7 +456,7 @@ def blank_chains(
     emits, log_emits = np.empty((2, emissions * data.num_symbols, num_states))
     symbols = data.symbols
     if emissions > 1:
-        symbols = symbols + data.num_symbols * np.repeat(which, np.diff(data.indptr))
+        symbols = symbols + data.num_symbols * which[data.step_of_entry]
     return compiled.HiddenChains(
         data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
         moves, log_moves, emits, log_emits, False, leading(moves, which), data.known,
@@ -478,47 +478,31 @@ class SummedOut:
     parts : tuple of Moved
     before : tuple of arrays, ``(num_cells or 1, num_rows, num_categories)``
         What is as if it had been observed before: concentrations of Dirichlet rows.
-    acted : dict
-        Of the parts that inputs act on: their terms, and the places of their sticks among all.
     """
 
     def __init__(self, model: MixedHMM, state: MixedHMMState, data: Sequences):
-        self.seen: InputsOfSweeps = model.seen(data.design)
-        self._data = data
-        M, shifts = model.num_states, model.shifts(data.num_symbols)
-        concentrations = (
-            np.full((1, M), model.initial_concentration),
-            state.transition_concentration + state.stickiness * np.eye(M),
-            np.full((M, data.num_symbols), state.emission_concentration),
-        )
+        self.seen, self._data = model.seen(data.design, data.order), data
+        M, self.sticks = model.num_states, model.sticks(data.order)
+        before = [
+            np.full((1, 1, M), model.initial_concentration),
+            (state.transition_concentration + state.stickiness * np.eye(M))[None],
+            np.full((1, M, data.num_symbols), state.emission_concentration),
+        ]
         rows = state.initial[None], state.transition, state.emission
-        acting = zip(self.seen.parts, places_of(shifts), strict=True)
-        self.acted = {1 + i: item for i, item in enumerate(acting) if len(shifts[i])}
-        self.sticks = model.sticks(data.order)
-        *information, near = np.split(
-            state.information, np.cumsum([item.size for item in self.sticks])
-        )
-        parts, before = list[MovedPaths](), list[FloatArray]()
+        ends = np.cumsum([item.size for item in self.sticks])
+        *information, near = np.split(state.information, ends)
+        parts, near = list[MovedPaths](), near.reshape(state.hyperparameters.shape)
         for i, sticks in enumerate(self.sticks):
-            if i not in self.acted:
-                before.append(concentrations[i][None])
-                a, reached = (item[0] for item in sticks.tried(before[i]))
-                prior = a * (reached - a) / reached
-                parts.append(
-                    of_rows(sticks.psi(rows[i]), information[i].reshape(prior.shape) + prior)
-                )
+            if i in self.seen.acting:
+                before[i] = np.zeros((len(self.seen.share), *sticks.order.shape))
+                parts.append(self.seen.acting[i].moved(state, information[i], near))
                 continue
-            terms, place = self.acted[i]
-            before.append(np.zeros((len(self.seen.share), *sticks.order.shape)))
-            x = state.hyperparameters[place][:, terms.x]
-            start = near.reshape(state.hyperparameters.shape)[place][:, terms.x]
-            metric = terms.effects.metric(information[i], np.where(terms.effects.is_sd, start, x))
-            constants = terms.effects.family.offset[:, None] + shifts[i - 1]
-            w = state.weights[place][:, terms.w]
-            parts.append(terms.effects.moved(w, x, constants, metric))
+            prior = sticks.information(before[i])[0]
+            psi = sticks.psi(rows[i])
+            parts.append(of_rows(psi, information[i].reshape(prior.shape) + prior))
         self.parts: Parts = (parts[0], parts[1], parts[2])
         self.before = before[0], before[1], before[2]
-        self._orders = tuple(acting.order for acting in self.sticks)
+        self._orders = tuple(item.order for item in self.sticks)
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
     def psi(self, parts: Parts) -> list[FloatArray]:
@@ -574,8 +558,8 @@ def move_probabilities(
         for probs in (chains.transition, emissions)
     )
     w, x = state.weights.copy(), state.hyperparameters.copy()
-    for i, (terms, place) in at.acted.items():
-        family, moved = terms.effects.family, parts[i]
+    for i, terms in at.seen.acting.items():
+        family, moved, place = terms.effects.family, parts[i], terms.place
         w[place][:, terms.w] = moved.weights
         x[place][:, terms.x[terms.effects.is_sd]] = np.abs(moved.x)
         for s in range(place.start, place.stop):
@@ -594,10 +578,10 @@ def scattered(
     Standard deviations of effects that are all 0 would go to 0, too.
     """
     at, w = SummedOut(model, state, data), state.weights.copy()
-    for i, (terms, place) in at.acted.items():
+    for i, terms in at.seen.acting.items():
         velocity = rng.standard_normal(at.parts[i].velocity.shape)
         colour_velocity(at.parts[i]._replace(velocity=velocity))
-        w[place][:, terms.w] += velocity[:, : len(terms.w)]
+        w[terms.place][:, terms.w] += velocity[:, : len(terms.w)]
     return replace(state, weights=w)
 
 
@@ -611,11 +595,9 @@ def least_information(model: MixedHMM, data: Sequences) -> FloatArray:
         np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
         np.full((M, K), data.totals.sum() / (M * K)),
     )  # fmt: skip
-    least = []
-    for sticks, counts in zip(model.sticks(data.order), alike, strict=True):
-        taken, reached = sticks.tried(counts[None])
-        least.append(_LEAST_KNOWN * (taken * (reached - taken) / reached).ravel())
-    x, _ = model.seen(data.design).start(model.shifts(data.num_symbols))
+    both = zip(model.sticks(data.order), alike, strict=True)
+    least = [_LEAST_KNOWN * sticks.information(counts[None]).ravel() for sticks, counts in both]
+    x, _ = model.seen(data.design, data.order).start()
     return np.concatenate([*least, x.ravel()])
 
 
@@ -631,12 +613,5 @@ def information_at(model: MixedHMM, state: MixedHMMState, data: Sequences) -> Fl
         pieces.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
     information = np.concatenate(pieces)
     near = 0.8 * state.information[len(information) :] + 0.2 * state.hyperparameters.ravel()
-    return np.concatenate(
-        [np.maximum(information, least_information(model, data)[: len(information)]), near]
-    )
-
-
-def _orders(num_states: int) -> list[list[int]]:
-    """The order in which transitions of each state break: to stay, then the others."""
-    every = list(range(num_states))
-    return [[i, *every[:i], *every[i + 1 :]] for i in every]
+    least = least_information(model, data)[: len(information)]
+    return np.concatenate([np.maximum(information, least), near])

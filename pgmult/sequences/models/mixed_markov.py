@@ -48,7 +48,7 @@ import numpy as np
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.sweeps import Sampled, Sampler
-from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import Array, BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
 from pgmult.latent.hyperparameters import Leaning
@@ -58,6 +58,7 @@ from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
 from pgmult.sequences.models.markov import refuse_not_allowed
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.updates.intercepts import Intercepts, Patterns
+from pgmult.sequences.updates.summed_out import OrderedSticks
 from pgmult.variational.sites import LogisticSite
 
 _NOTHING = np.empty(0)
@@ -126,29 +127,22 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
             refuse_not_allowed(sequences, self.allowed)
         return sequences
 
-    def shifts(self, num_symbols: int) -> tuple[FloatArray, FloatArray]:
+    def shifts(self, number: int, sticks: OrderedSticks) -> FloatArray:
         """The constants of the sticks, which rule out what is not allowed."""
-        shifts, none = MixedHMM.shifts(self, num_symbols)
-        if self.allowed is None:
-            return shifts, none
-        order = self.sticks(np.arange(num_symbols))[1].order
-        is_open = np.take_along_axis(self.allowed, order, axis=1)
+        is_open = np.take_along_axis(self.possible, sticks.order, axis=1)
         later = is_open[:, :0:-1].cumsum(axis=1)[:, ::-1]  # symbols that may break after each
-        free = np.where(np.arange(num_symbols - 1) > 0, -np.log(np.maximum(later, 1)), 0.0)
+        free = np.where(np.arange(self.num_states - 1) > 0, -np.log(np.maximum(later, 1)), 0.0)
         forced = np.where(is_open[:, :-1], _CERTAIN, -_CERTAIN)
-        return np.where(is_open[:, :-1] & (later > 0), free, forced).ravel(), none
-
-    def free_sticks(self, num_symbols: int) -> BoolArray:
-        """Mask of the sticks that are neither ruled out nor certain, ``(num_sticks,)``."""
-        return np.abs(self.shifts(num_symbols)[0]) < _CERTAIN
+        return np.where(is_open[:, :-1] & (later > 0), free, forced).ravel()
 
     def coords(self, data: Sequences) -> Coords:
         """Symbols, which are the states, and sticks by their names."""
-        symbols: Any = data.labels
-        rows = self.sticks(data.order)[1].order
-        sticks = [f"{symbols[row[0]]} to {symbols[j]}" for row in rows for j in row[:-1]]
-        states = {"hidden_state": symbols, "next_hidden_state": symbols, "stick": sticks}
+        states = {"hidden_state": data.labels, "next_hidden_state": data.labels}
         return {**MixedHMM.coords(self, data), **states}
+
+    def state_labels(self, data: Sequences) -> Array:
+        """What states are called in names of sticks: the symbols."""
+        return data.labels
 
     def prior(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A state from the prior."""
@@ -177,7 +171,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     def sampler(self, data: Sequences) -> Sampler[MixedHMMState]:
         """Return how chains of a data set move."""
-        if Intercepts.takes(self.seen(data.design).parts[0].latent.family):
+        if Intercepts.takes(self.seen(data.design, data.order).acting[1].latent.family):
             return InterceptSampler(self, data)
         return TransitionSampler(self, data)
 
@@ -227,34 +221,8 @@ class _Steps:
         return rng.dirichlet(self._model.initial_concentration + counts)
 
 
-class Approximated(NamedTuple):
-    """Moves of a predictor around an approximation of the first data."""
-
-    family: Additive
-    base: Approximation
-
-    def start(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
-        """A draw from the approximation."""
-        x = hyperparameters_near(rng, self.family, self.base.guess)
-        return x, self.family.at(x, self.base.absorbed).sample(rng)
-
-    def step(
-        self, rng: Generator, x: FloatArray, w: FloatArray, rows: LogisticSite
-    ) -> tuple[FloatArray, FloatArray]:
-        """Hyperparameters and weights after a sweep."""
-        target = Target(self.family, rows, self.base)
-        point = Point.of(x, w, target)
-        is_far = self.base.spread > _NEAR
-        if is_far or rng.random() < _WOVEN_NEAR:
-            point = interweave(rng, point, target)
-        point = reflect(rng, point, target)
-        if is_far or rng.random() < _SWUNG_NEAR:
-            point = swing(rng, point, target, _KICKS if is_far else 1)
-        return point.x, point.w
-
-
-class TransitionSampler:
-    """The sampler of a Markov chain of symbols with inputs, around approximations.
+class _StickSampler:
+    """What both samplers of a Markov chain of symbols with inputs start from.
 
     Parameters
     ----------
@@ -263,27 +231,48 @@ class TransitionSampler:
     """
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
-        self.model, self.data, self._inputs = model, data, model.seen(data.design)
-        self._sticks, self._steps = model.sticks(data.order)[1], _Steps(model, data)
-        self._is_free = model.free_sticks(data.num_symbols)
-        drawn, which = self._steps.is_drawn, self._inputs.which
-        beside = drawn | np.append(False, drawn[:-1])
-        open_steps = beside & data.follows & ~self._steps.is_over
-        is_open = np.bincount(which[open_steps], minlength=len(self._inputs.share)) > 0
+        self.model, self.data, self._inputs = model, data, model.seen(data.design, data.order)
+        self._terms, self._steps = self._inputs.acting[1], _Steps(model, data)
+        self._is_free = np.abs(self._terms.shifts) < _CERTAIN  # neither ruled out nor certain
+
+    def init(self, rng: Generator) -> MixedHMMState:
+        """A draw near the posterior of what is observed, and a sweep."""
+        (x, w), M = self._inputs.start(), self.model.num_states
+        with one_blas_thread():
+            for s in range(len(w)):
+                x[s], w[s] = self._start(rng, s)
+        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+
+    def _start(self, rng: Generator, s: int) -> tuple[FloatArray, FloatArray]:
+        """Hyperparameters and weights of a stick."""
+        raise NotImplementedError
+
+    def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
+        """The state after one sweep."""
+        raise NotImplementedError
+
+
+class TransitionSampler(_StickSampler):
+    """The sampler around approximations."""
+
+    def __init__(self, model: MixedMarkovChain, data: Sequences):
+        super().__init__(model, data)
+        drawn = self._steps.is_drawn
+        steps = (drawn | np.append(False, drawn[:-1])) & data.follows & ~self._steps.is_over
+        is_open = np.isin(np.arange(len(self._inputs.share)), self._inputs.which[steps])
         self._of_stick = self._approximations(is_open)
 
-    def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Approximated]]:
+    def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Additive, Approximation]]:
         """What moves the weights of each stick, at open cells and those where it was reached."""
-        family, moving = self._inputs.parts[0].latent.family, list[tuple[IntArray, Approximated]]()
+        family, moving = self._terms.latent.family, list[tuple[IntArray, Additive, Approximation]]()
         taken, reached = self._tried(self._steps.symbols)
         with one_blas_thread():
-            for s, shift in enumerate(self.model.shifts(self.data.num_symbols)[0]):
+            for s, shift in enumerate(self._terms.shifts):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
-                predictor = Additive(
-                    family.terms, family.design[cells], family.offset[cells] + shift
-                )
+                offset = family.offset[cells] + shift
+                predictor = Additive(family.terms, family.design[cells], offset)
                 base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
-                moving.append((cells, Approximated(predictor, base)))
+                moving.append((cells, predictor, base))
         return moving
 
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -292,52 +281,49 @@ class TransitionSampler:
         step = self._steps.transitions(symbols)
         place = (self._inputs.which[step] * M + symbols[step - 1]) * M + symbols[step]
         counts = np.bincount(place, minlength=size * M * M).astype(np.float64)
-        taken, reached = self._sticks.tried(counts.reshape(size, M, M))
+        taken, reached = self._terms.sticks.tried(counts.reshape(size, M, M))
         return taken.reshape(size, -1), reached.reshape(size, -1)
 
-    def init(self, rng: Generator) -> MixedHMMState:
-        """A draw from the approximations, and a sweep."""
-        terms, M = self._inputs.parts[0], self.model.num_states
-        x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
-        with one_blas_thread():
-            for s, (_, moves) in enumerate(self._of_stick):
-                x[s, terms.x], w[s, terms.w] = moves.start(rng)
-        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+    def _start(self, rng: Generator, s: int) -> tuple[FloatArray, FloatArray]:
+        """A draw from the approximation."""
+        _, family, base = self._of_stick[s]
+        x = hyperparameters_near(rng, family, base.guess)
+        return x, family.at(x, base.absorbed).sample(rng)
 
     def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
-        terms, symbols = self._inputs.parts[0], self._steps.draw(rng, state)
+        symbols = self._steps.draw(rng, state)
         initial = self._steps.initial(rng, symbols[self.data.offsets[:-1]])
         taken, reached = self._tried(symbols)
         w, x = state.weights.copy(), state.hyperparameters.copy()
         with one_blas_thread():
-            for s, (cells, moves) in enumerate(self._of_stick):
+            for s, (cells, family, base) in enumerate(self._of_stick):
                 if not self._is_free[s]:
-                    x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
+                    x[s], w[s] = self._terms.latent.family.sample(rng)
                     continue
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
-                x[s, terms.x], w[s, terms.w] = moves.step(rng, x[s, terms.x], w[s, terms.w], rows)
+                target, is_far = Target(family, rows, base), base.spread > _NEAR
+                point = Point.of(x[s], w[s], target)
+                if is_far or rng.random() < _WOVEN_NEAR:
+                    point = interweave(rng, point, target)
+                point = reflect(rng, point, target)
+                if is_far or rng.random() < _SWUNG_NEAR:
+                    point = swing(rng, point, target, _KICKS if is_far else 1)
+                x[s], w[s] = point.x, point.w
         return self.model.state_at(initial, w, x, self.data)
 
 
-class InterceptSampler:
-    """The sampler where an intercept of each individual is all that is pooled.
-
-    Parameters
-    ----------
-    model : MixedMarkovChain
-    data : Sequences
-    """
+class InterceptSampler(_StickSampler):
+    """The sampler where an intercept of each individual is all that is pooled."""
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
-        self.model, self.data, self._inputs = model, data, model.seen(data.design)
-        self._steps, self._is_free = _Steps(model, data), model.free_sticks(data.num_symbols)
-        family = self._inputs.parts[0].latent.family
+        super().__init__(model, data)
+        family = self._terms.latent.family
         self._sticks = [
             Intercepts(Additive(family.terms, family.design, family.offset + shift))
-            for shift in model.shifts(data.num_symbols)[0]
+            for shift in self._terms.shifts
         ]
-        self._breaks = np.argsort(model.sticks(data.order)[1].order, axis=1)
+        self._breaks = np.argsort(self._terms.sticks.order, axis=1)
         self._individual = self._sticks[0].individuals[self._inputs.which]
         self._ways = self._all_ways()
         if self._ways is not None:
@@ -348,20 +334,16 @@ class InterceptSampler:
 
     def _distributions(self) -> list[Leaning]:
         """Distributions near those of each stick: of what is observed, then of all ways."""
+        both = zip(self._sticks, self._of_symbols(self._steps.symbols), strict=True)
         near = [
             stick.distribution(patterns, patterns.copies(patterns.which).dot)
-            for stick, patterns in zip(
-                self._sticks, self._of_symbols(self._steps.symbols), strict=True
-            )
+            for stick, patterns in both
         ]
         if self._ways is None or not self._steps.is_drawn.any():
             return near
         alike = np.full(self.model.num_states, 1.0 / self.model.num_states)
         for _ in range(_ROUNDS):
-            points = [
-                stick.at(one, np.zeros(len(one.mean)))
-                for stick, one in zip(self._sticks, near, strict=True)
-            ]
+            points = [stick.at(near[s], 0.0 * near[s].mean) for s, stick in enumerate(self._sticks)]
             integrals = self._integrals(*zip(*points, strict=True))
             for s, stick in enumerate(self._sticks):
                 target = self._log_likelihood(s, alike, integrals)
@@ -396,19 +378,13 @@ class InterceptSampler:
             return None
         return _Ways.of(self._steps, self.data, self.model.num_states)
 
-    def init(self, rng: Generator) -> MixedHMMState:
-        """A draw from the distributions near those of what is observed, and a sweep."""
-        terms, M = self._inputs.parts[0], self.model.num_states
-        x, w = self._inputs.start(self.model.shifts(self.data.num_symbols))
-        for s, (stick, near) in enumerate(zip(self._sticks, self._near, strict=True)):
-            noise = rng.standard_normal(len(near.mean))
-            x[s, terms.x], w[s, terms.w] = stick.at(near, noise)
-        return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+    def _start(self, rng: Generator, s: int) -> tuple[FloatArray, FloatArray]:
+        """A draw from the distribution near that of what is observed."""
+        return self._sticks[s].at(self._near[s], rng.standard_normal(len(self._near[s].mean)))
 
     def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
-        terms = self._inputs.parts[0]
-        x, w = state.hyperparameters[:, terms.x], state.weights[:, terms.w]
+        x, w = state.hyperparameters.copy(), state.weights.copy()
         with one_blas_thread():
             if self._ways is None:
                 symbols = self._steps.draw(rng, state)
@@ -426,13 +402,10 @@ class InterceptSampler:
                 like = [alike.which[by_level] for alike in patterns]
             for s, stick in enumerate(self._sticks):
                 if not self._is_free[s]:
-                    x[s], w[s] = terms.latent.family.sample(rng)
+                    x[s], w[s] = self._terms.latent.family.sample(rng)
                     continue
                 w[s] = stick.with_intercepts(rng, x[s], w[s], patterns[s], like[s])
-        initial = self._steps.initial(rng, first)
-        every_x, every_w = self._inputs.start(self.model.shifts(self.data.num_symbols))
-        every_x[:, terms.x], every_w[:, terms.w] = x, w
-        return self.model.state_at(initial, every_w, every_x, self.data)
+        return self.model.state_at(self._steps.initial(rng, first), w, x, self.data)
 
     def _move(self, rng: Generator, initial: FloatArray, x: FloatArray, w: FloatArray) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""

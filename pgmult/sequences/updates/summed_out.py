@@ -87,6 +87,11 @@ class OrderedSticks(NamedTuple):
         reached = taken[..., ::-1].cumsum(axis=2)[..., ::-1]
         return taken[..., :-1], reached[..., :-1]
 
+    def information(self, counts: FloatArray) -> FloatArray:
+        """The information of counts on each stick, were their shares the probabilities."""
+        taken, reached = self.tried(counts)
+        return np.asarray(taken * (reached - taken) / reached)
+
     def psi(self, probs: FloatArray) -> FloatArray:
         """Sticks of probabilities ``(num_rows, num_categories)``; infinite where one is 0."""
         ordered = np.take_along_axis(probs, self.order, axis=1)

@@ -133,13 +133,13 @@ def log_joint(model, data, state, at, parts):
     emission = emits[0] if len(emits) == 1 else np.einsum("c,cmk->mk", share, emits)
     w, x, total = state.weights.copy(), state.hyperparameters.copy(), 0.0
     for i, part in enumerate(parts):
-        if i not in at.acted:
+        if i not in at.seen.acting:
             taken, reached = at.sticks[i].tried(at.before[i])
             psi = part.weights.reshape(taken.shape)
             total += (taken * psi - reached * np.logaddexp(0.0, psi)).sum()
             continue
-        terms, place = at.acted[i]
-        family = terms.effects.family
+        terms = at.seen.acting[i]
+        family, place = terms.effects.family, terms.place
         w[place][:, terms.w] = part.weights
         x[place][:, terms.x[terms.effects.is_sd]] = part.x
         for s in range(len(part.weights)):
