@@ -255,6 +255,10 @@ class Pairs(NamedTuple):
     J: FloatArray
     h: FloatArray
 
+    def log_likelihoods(self, psi: FloatArray) -> FloatArray:
+        """The log likelihood of each pair at psi."""
+        return np.asarray(self.taken * psi - self.reaching * np.logaddexp(0.0, psi))
+
     @classmethod
     def of(cls, data: Sequences) -> "Pairs":
         """The pairs of `ActiveSticks.of`. Remembered for as long as the data live."""
@@ -262,8 +266,7 @@ class Pairs(NamedTuple):
 
     def correction(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each pair less its site."""
-        likelihood = self.taken * psi - self.reaching * np.logaddexp(0.0, psi)
-        return np.asarray(likelihood - psi * (self.h - 0.5 * self.J * psi))
+        return np.asarray(self.log_likelihoods(psi) - psi * (self.h - 0.5 * self.J * psi))
 
 
 @once_a_data_set

@@ -52,6 +52,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import expit, logit
 
 from pgmult.core.family import Family
@@ -71,7 +72,7 @@ from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
 from pgmult.sequences.updates.lds_moves import PolyaGamma, sampler
-from pgmult.sequences.updates.pooled import Pooled, pooled_of, refuse_other_priors
+from pgmult.sequences.updates.pooled import Pooled, pooled_of
 from pgmult.sequences.updates.sites import many_a_step, sample_noise_sd
 
 as_state_dim = whole(1, 1_000)  # a sweep takes their cube a step: more is a slip
@@ -147,20 +148,13 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
     cell_dim: ClassVar[str] = "step"
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDSState) | {
-        "transition": ("state", "other_state"),
-        "input_weights": ("state", "input"),
-        "loadings": ("stick", "state"),
-        "offset": ("stick",),
-        "emission_weights": ("stick", "input"),
-        "last_states": ("sequence", "state"),
-        "last_probs": ("sequence", "symbol"),
-        "mean_probs": ("symbol",),
-        "probs": ("step", "symbol"),
-        "eigenvalue_moduli": ("mode",),
-        "amplitudes": ("axis",),
-        "lagged_amplitudes": ("axis",),
-        "sds": ("pooled", "sd"),
-    }
+        "transition": ("state", "other_state"), "input_weights": ("state", "input"),
+        "loadings": ("stick", "state"), "emission_weights": ("stick", "input"),
+        "offset": ("stick",), "last_states": ("sequence", "state"),
+        "last_probs": ("sequence", "symbol"), "mean_probs": ("symbol",),
+        "probs": ("step", "symbol"), "eigenvalue_moduli": ("mode",), "amplitudes": ("axis",),
+        "lagged_amplitudes": ("axis",), "sds": ("pooled", "sd"),
+    }  # fmt: skip
     family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
@@ -176,10 +170,9 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
 
     def _complete(self) -> None:
         D = self.state_dim
-        if self.dynamics is not None and self.dynamics.mean.shape[1] != D:
-            raise ValueError(
-                f"dynamics must be of {D} dimensions, got {self.dynamics.mean.shape[1]}"
-            )
+        size = D if self.dynamics is None else self.dynamics.mean.shape[1]
+        if size != D:
+            raise ValueError(f"dynamics must be of {D} dimensions, got {size}")
         if self.start is None:
             self._set(start=NormalInverseWishart.weak(np.zeros(D)))
         elif len(self.start.mean) != D:
@@ -192,7 +185,6 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         sequences = sequences_for("MultinomialLDS", data, "inputs")
         design = sequences.design
         if design is not None and design.terms:
-            refuse_other_priors(design, self.priors)
             pooled_of(design, self.priors, self.state_dim)  # refuses what it does not take
             if not sequences.num_effects:
                 sequences = sequences.with_design(design, effects=True)
@@ -218,9 +210,8 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         if pooled is None:
             return labels
         blocks = [*(str(stick) for stick in sticks), "states"]
-        entered = (
-            blocks[-1:] if self.inputs == "dynamics" else blocks[: self.num_pooled(len(sticks))]
-        )
+        size = self.num_pooled(len(sticks))
+        entered = blocks[-1:] if self.inputs == "dynamics" else blocks[:size]
         return {**labels, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
 
     def driving(self, data: Sequences) -> FloatArray | None:
@@ -285,30 +276,26 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         if pooled is not None:
             terms, size = pooled.of_stick.terms, self.num_pooled(n)
             x = np.array([np.concatenate([t.sample(rng) for t in terms]) for _ in range(size)])
+        emitted, driven = U * (self.inputs != "dynamics"), D + U * (self.inputs != "emissions")
+        nowhere, weights = np.empty((0, D)), np.zeros((n, D + emitted + 1))
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
-        emitted = U * (self.inputs != "dynamics")
-        nowhere, nothing = np.empty((0, D)), np.empty(0)
         state = LDSState(
-            nowhere, nowhere, np.eye(D), np.zeros(D), np.eye(D), np.zeros((n, D + emitted + 1)),
-            loading_var, nowhere, nothing, x,
+            nowhere, nowhere, np.eye(D), np.zeros(D), np.eye(D), weights, loading_var, nowhere,
+            np.empty(0), x,
         )  # fmt: skip
         mean, var = self.weight_moments(state, data)
-        sd = np.sqrt(var)
-        weights = [sd[:, columns] * rng.standard_normal((n, size)) for columns, size in (
-            (slice(D), D), (slice(D, -1), emitted), (slice(-1, None), 1),
-        )]  # fmt: skip
+        white = [rng.standard_normal((n, size)) for size in (D, emitted, 1)]
+        weights = mean + np.sqrt(var) * np.concatenate(white, axis=1)
         coefficients, noise_cov = self.dynamics_prior(data, x).sample(rng)
-        driven = D + U * (self.inputs != "emissions")
-        initial_mean, initial_cov = self.gaussian_prior.sample(rng)
-        state = replace(
-            state, weights=mean + np.concatenate(weights, axis=1), noise_cov=noise_cov,
-            dynamics=coefficients[:driven].T.copy(), initial_mean=initial_mean,
-            initial_cov=initial_cov,
+        dynamics, (first_mean, first_cov) = coefficients[:driven].T, self.gaussian_prior.sample(rng)
+        state = state.changed(
+            weights=weights, noise_cov=noise_cov, dynamics=dynamics.copy(),
+            initial_mean=first_mean, initial_cov=first_cov,
         )  # fmt: skip
         states = self.states_given(state, data).sample(rng)
         sd = sample_noise_sd(rng, self.noise_scale, n * self.is_noisy(data))
         noise = sd * rng.standard_normal((data.num_steps, len(sd)))
-        return replace(state, states=states, noise=noise, noise_sd=sd)
+        return state.changed(states=states, noise=noise, noise_sd=sd)
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
@@ -326,13 +313,8 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             prior = _default_dynamics(self.state_dim, self._num_fixed(data), about, weight)
         if pooled is None or x is None or self.driving(data) is None:
             return prior
-        fixed, size = len(prior.mean), pooled.num_effects
-        precision = np.zeros((fixed + size, fixed + size))
-        precision[:fixed, :fixed] = prior.row_precision
-        precision[range(fixed, fixed + size), range(fixed, fixed + size)] = 1.0 / pooled.variances(
-            x[-1]
-        )
-        mean = np.concatenate([prior.mean, np.zeros((size, self.state_dim))])
+        precision = block_diag(prior.row_precision, np.diag(1.0 / pooled.variances(x[-1])))
+        mean = np.concatenate([prior.mean, np.zeros((pooled.num_effects, self.state_dim))])
         return replace(prior, mean=mean, row_precision=precision)
 
     def offset_moments(self, data: Sequences) -> tuple[FloatArray, FloatArray]:
@@ -371,8 +353,7 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         """The log likelihood of a block of sequences."""
         if len(state.noise_sd):
             pairs = Pairs.of(data)
-            psi = self.psi(state, data)[pairs.step, pairs.stick]
-            fit = (pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)).sum()
+            fit = pairs.log_likelihoods(self.psi(state, data)[pairs.step, pairs.stick]).sum()
         else:
             design = self.design(state.states, data)
             fit = ActiveSticks.of(data).log_likelihood(design, state.weights).sum()
@@ -478,8 +459,7 @@ def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, 
         rate = share * (1.0 - share) / np.sqrt(var_share)[:, None]
         first, second = _expected(off), 0.5 * (_expected(off * off) - 1.0)
         by_mean, by_sd = _expected(rate), _expected(rate * noise)
-        cross_mean = _expected(off * rate)
-        cross_sd = _expected(off * rate * noise)
+        cross_mean, cross_sd = _expected(off * rate), _expected(off * rate * noise)
         determinant = by_mean * cross_sd - by_sd * cross_mean
         step_mean = (first * cross_sd - by_sd * second) / determinant
         step_sd = (by_mean * second - first * cross_mean) / determinant
@@ -487,7 +467,6 @@ def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, 
         log_sd = log_sd - np.clip(step_sd, -0.5, 0.5)
         if max(np.abs(step_mean).max(), np.abs(step_sd).max()) < 1e-10:
             break
-    mean.flags.writeable = False
     var = np.exp(2.0 * log_sd)
-    var.flags.writeable = False
+    mean.flags.writeable = var.flags.writeable = False
     return mean, var

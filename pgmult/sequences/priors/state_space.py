@@ -37,11 +37,6 @@ from pgmult.sequences.compiled.particles import Parameters, ParticleSteps
 from pgmult.sequences.data.sequences import Sequences
 
 
-def eigenvalue_moduli(transition: FloatArray) -> FloatArray:
-    """Moduli of a transition's eigenvalues, largest first: the same in every basis of states."""
-    return np.sort(np.abs(np.linalg.eigvals(transition)))[::-1].copy()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LDSState:
     """One point of the chain; its properties are what is reported.
@@ -114,8 +109,8 @@ class LDSState:
 
     @property
     def eigenvalue_moduli(self) -> FloatArray:
-        """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
-        return eigenvalue_moduli(self.transition)
+        """Moduli of the transition's eigenvalues, largest first, in any basis, ``(state_dim,)``."""
+        return np.sort(np.abs(np.linalg.eigvals(self.transition)))[::-1].copy()
 
     @property
     def amplitudes(self) -> FloatArray:
@@ -252,10 +247,8 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Particl
     """
     first, D, U = draws[0], draws[0].state_dim, data.num_inputs
     n, starts = len(first.offset), (data.num_sequences, D)
-    if first.num_symbols != data.num_symbols:
-        raise ValueError(
-            f"the draws are of {first.num_symbols} symbols, the data of {data.num_symbols}"
-        )
+    if n + 1 != data.num_symbols:
+        raise ValueError(f"the draws are of {n + 1} symbols, the data of {data.num_symbols}")
 
     def stack(name: str, *shape: int) -> FloatArray:
         arrays = [getattr(draw, name) for draw in draws]
@@ -263,10 +256,8 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Particl
             return np.zeros((len(draws), *shape))
         stacked = as_finite(np.array(arrays), name)
         if stacked.shape[1:] != shape:
-            raise ValueError(
-                f"{name} must have shape {shape}, got {stacked.shape[1:]}"
-                + (" (do the data lack inputs?)" if 0 in shape else "")
-            )
+            hint = " (do the data lack inputs?)" if 0 in shape else ""
+            raise ValueError(f"{name} must have shape {shape}, got {stacked.shape[1:]}{hint}")
         return stacked
 
     def roots(name: str) -> FloatArray:
@@ -279,31 +270,15 @@ def as_arrays(draws: Sequence[StateSpaceDraw], data: Sequences) -> tuple[Particl
         initial_mean = initial_mean + np.einsum("qu,sdu->sqd", arriving, input_weights)
     loadings = stack("loadings", n, D)
     parameters = Parameters(
-        transition=stack("transition", D, D),
-        root=roots("noise_cov"),
-        initial_mean=as_finite(initial_mean, "initial_mean"),
-        initial_root=roots("initial_cov"),
-        loadings=loadings,
-        columns=np.ascontiguousarray(np.swapaxes(loadings, 1, 2)),
-        offset=stack("offset", n),
-        input_weights=input_weights,
-        emission_weights=stack("emission_weights", n, U),
-    )
-    return _steps(data, first.order), parameters
-
-
-def _steps(data: Sequences, order: IntArray) -> ParticleSteps:
-    """Entries by position in the order, increasing within a step."""
-    place = np.empty(data.num_symbols, np.int64)
-    place[order] = np.arange(data.num_symbols)
-    positions = place[data.symbols]
-    step = data.step_of_entry
-    increasing = np.lexsort((positions, step))
+        stack("transition", D, D), roots("noise_cov"), as_finite(initial_mean, "initial_mean"),
+        roots("initial_cov"), loadings, np.ascontiguousarray(np.swapaxes(loadings, 1, 2)),
+        stack("offset", n), input_weights, stack("emission_weights", n, U),
+    )  # fmt: skip
+    positions = np.argsort(first.order)[data.symbols]
+    increasing = np.lexsort((positions, data.step_of_entry))
     inputs = np.zeros((data.num_steps, 0)) if data.inputs is None else data.inputs
-    return ParticleSteps(
-        np.asarray(data.offsets, np.int64),
-        np.asarray(data.indptr, np.int64),
-        np.ascontiguousarray(positions[increasing]),
-        np.asarray(data.counts, np.int64)[increasing],
+    steps = ParticleSteps(
+        data.offsets, data.indptr, positions[increasing], data.counts[increasing].astype(np.int64),
         np.ascontiguousarray(inputs, np.float64),
-    )
+    )  # fmt: skip
+    return steps, parameters

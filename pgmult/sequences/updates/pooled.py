@@ -83,9 +83,8 @@ class Pooled(NamedTuple):
         `squares` is the lower triangle of what is quadratic in its weights, ``(q,)``.
         """
         q = len(weights)
-        square = np.zeros((q, q))
-        square[np.tril_indices(q)] = squares
-        square = square + np.tril(square, -1).T
+        square, (rows, columns_of) = np.empty((q, q)), np.tril_indices(q)
+        square[rows, columns_of] = square[columns_of, rows] = squares
         columns = slice(q - 1 - self.num_effects, q - 1)
         e, block, others = weights[columns], square[columns, columns], weights.copy()
         others[columns] = 0.0
@@ -95,9 +94,8 @@ class Pooled(NamedTuple):
             return float(e @ (pull - 0.5 * (block @ e)))
 
         x, e = interwoven(rng, self.of_stick, x, e, e, total)
-        weights = weights.copy()
-        weights[columns] = e
-        return x, weights
+        others[columns] = e
+        return x, others
 
     def move_states(
         self,
@@ -109,8 +107,7 @@ class Pooled(NamedTuple):
         later: RegressionSums,
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters of the dynamics' effects, and input weights, given states."""
-        root = lower_cholesky(noise_cov)
-        coefficients = np.concatenate([transition, input_weights], axis=1)
+        root, coefficients = lower_cholesky(noise_cov), np.hstack([transition, input_weights])
         p = coefficients.shape[1]
         columns = slice(p - self.num_effects, p)
         block = later.zz[columns, columns]
@@ -141,6 +138,12 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
         If one has effects that are not independent given standard deviations, or priors are of
         anything else.
     """
+    named = {"fixed", *design.names.tolist()} & set(priors)
+    if named:
+        raise ValueError(
+            f"priors are of the terms' standard deviations, got one of {min(named)}: coefficients"
+            " have emission_var and dynamics"
+        )
     check_priors(design, priors)
     latent = latent_of(design, priors)
     fixed, *pieces = latent.pieces
@@ -152,12 +155,9 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
                 f" {term.title} (MixedHMM takes it)"
             )
         if any(isinstance(prior, LKJ) for prior in priors_of(term, priors).values()):
-            raise ValueError(
-                f"effects of {term.title} are independent here: LKJ is of correlations"
-            )
+            raise ValueError(f"effects of {term.title} are independent: LKJ is of correlations")
     effects = [piece.prior for piece in pieces]
-    size = sum(prior.size for prior in effects)
-    copies = [Copies(prior, state_dim) for prior in effects]
+    size, copies = sum(e.size for e in effects), [Copies(e, state_dim) for e in effects]
     together = Additive([fixed.prior, *effects], latent.family.design)
     return Pooled(
         replace(latent, family=together, pieces=(fixed, *pieces)),
@@ -172,13 +172,3 @@ def _apart(prior: object) -> Any:
     if not isinstance(prior, LevelEffects) or prior.width == 1:
         return prior
     return Apart(prior.num_levels, prior.width, prior.scale, prior.dof)
-
-
-def refuse_other_priors(design: Design, priors: Any) -> None:
-    """Refuse priors of coefficients, which have ``emission_var`` and ``dynamics``."""
-    named = {"fixed", *design.names.tolist()} & set(priors)
-    if named:
-        raise ValueError(
-            f"priors are of the terms' standard deviations, got one of {min(named)}: coefficients"
-            " have emission_var and dynamics"
-        )

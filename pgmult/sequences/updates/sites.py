@@ -123,9 +123,8 @@ class SitedBlock:
 
     def fits(self, weights: FloatArray) -> FloatArray:
         """The log likelihood of each stick, given states and noise."""
-        pairs, psi = self.pairs, self.psi(weights)
-        fit = pairs.taken * psi - pairs.reaching * np.logaddexp(0.0, psi)
-        return np.bincount(pairs.stick, fit, len(weights)).astype(np.float64)
+        fit = self.pairs.log_likelihoods(self.psi(weights))
+        return np.bincount(self.pairs.stick, fit, len(weights)).astype(np.float64)
 
     def gains(self, weights: FloatArray, others: FloatArray) -> FloatArray:
         """Gain in log likelihood of each stick, by the first weights over the others."""
