@@ -45,7 +45,6 @@ from typing import Annotated, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
@@ -56,7 +55,7 @@ from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, step_rows, with_rows
 from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models.hmm import as_allowed, slice_log
+from pgmult.sequences.models.hmm import as_allowed, dirichlet_rows, slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
 _NEAR = 20  # steps of a gap that a chain fills at its start
@@ -126,20 +125,17 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             allowed.
         """
         sequences = sequences_for("a Markov chain", data)
-        size = (sequences.num_symbols + 1) ** self.order * sequences.num_symbols
-        if size > _MOST_ROWS:
+        contexts = (sequences.num_symbols + 1) ** self.order
+        if (size := contexts * sequences.num_symbols) > _MOST_ROWS:
             raise ValueError(
                 f"order must be lower for so many symbols: rows of {sequences.num_symbols} symbols"
-                f" after {self.order} of them take {size:,} numbers, and at most {_MOST_ROWS:,} are"
-                " held"
+                f" after {self.order} take {size:,} numbers, and at most {_MOST_ROWS:,} are held"
             )
-        longest = (
-            int(_num_unsure(sequences, self.order)) * (sequences.num_symbols + 1) ** self.order
-        )
-        if longest > _MOST_HELD:
+        unsure = np.add.reduceat(steps_of(sequences, self.order).unsure, sequences.offsets[:-1])
+        if (size := int(unsure.max(initial=0)) * contexts) > _MOST_HELD:
             raise ValueError(
                 f"data must have shorter gaps for order {self.order}: summing out the longest takes"
-                f" {longest:,} numbers, and at most {_MOST_HELD:,} are held (make steps longer)"
+                f" {size:,} numbers, and at most {_MOST_HELD:,} are held (make steps longer)"
             )
         if self.allowed is not None:
             refuse_not_allowed(sequences, self.allowed)
@@ -161,14 +157,12 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         """New observations, one step of all sequences after the other."""
         number, rows = data.num_symbols, self.longest(state.rows, data)
         totals, context = data.totals, np.full(data.num_sequences, len(rows) - 1)  # nothing yet
-        counts, lengths = np.zeros((data.num_steps, number), dtype=np.int64), data.lengths
-        for t in range(int(lengths.max())):
-            going = np.flatnonzero(lengths > t)
-            step = data.offsets[going] + t
-            probs = rows[context[going]]
+        counts = np.zeros((data.num_steps, number), dtype=np.int64)
+        for t in range(int(data.lengths.max())):
+            going = np.flatnonzero(data.lengths > t)
+            step, probs = data.offsets[going] + t, rows[context[going]]
             drawn = rng.multinomial(totals[step], probs / probs.sum(axis=1, keepdims=True))
-            counts[step] = drawn
-            last, missing = drawn.argmax(axis=1), totals[step] == 0
+            counts[step], last, missing = drawn, drawn.argmax(axis=1), totals[step] == 0
             last[missing] = one_of(rng.random(missing.sum()), probs[missing])
             context[going] = self._next(context[going], last, number)
         return with_rows(data, csr_array(counts))
@@ -185,10 +179,11 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         self, rng: Generator, counts: list[FloatArray], strengths: FloatArray
     ) -> MarkovChainState:
         """The rows of all levels given their counts, from no context to the longest."""
-        rows = [_dirichlet(rng, self.concentration + counts[0])]
+        rows = [np.maximum(dirichlet_rows(rng, self.concentration + counts[0]), _LEAST)]
         for level, (strength, taken) in enumerate(zip(strengths, counts[1:], strict=True)):
             shares = self.parents(rows[-1], level, len(taken))
-            rows.append(_dirichlet(rng, np.maximum(strength * shares, _LEAST) + taken))
+            drawn = dirichlet_rows(rng, np.maximum(strength * shares, _LEAST) + taken)
+            rows.append(np.maximum(drawn, _LEAST))
         return MarkovChainState(np.concatenate(rows), np.asarray(strengths))
 
     def restricted(self, level: int) -> IntArray:
@@ -199,9 +194,8 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
 
     def parents(self, rows: FloatArray, level: int, size: int) -> FloatArray:
         """What rows of contexts one longer are drawn towards, given the rows of a level."""
-        shares = rows[np.arange(size) % len(rows)]
-        if self.allowed is not None and level == 0:
-            few = self.restricted(level)
+        shares, few = rows[np.arange(size) % len(rows)], self.restricted(level)
+        if self.allowed is not None:
             shares[few] = self.allowed[few] / self.allowed[few].sum(axis=1, keepdims=True)
         return shares
 
@@ -259,15 +253,11 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
     def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t, rows), ``(num_steps,)``, missing steps summed out; 0 at these."""
         rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
-        context = np.repeat(steps.contexts, np.diff(data.indptr))
-        terms = data.counts * np.log(rows[context, data.symbols])
         step = data.step_of_entry
+        terms = data.counts * np.log(rows[steps.contexts[step], data.symbols])
         log_p = np.bincount(step, terms, data.num_steps).astype(np.float64)
         if steps.unsure.any():
-            over_rows(
-                compiled.filter_contexts, data.num_sequences, steps, rows, log_p, _NONE, _NONE,
-                grain=1,
-            )  # fmt: skip
+            _filter(steps, rows, log_p, _NONE, _NONE)
         return log_p
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
@@ -278,16 +268,11 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         """
         rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
         probs = np.ascontiguousarray(rows[steps.contexts])
-        unused = np.empty(data.num_steps)
+        size, unused = data.num_sequences, np.empty(data.num_steps)
         if filtered and steps.unsure.any():
-            over_rows(
-                compiled.filter_contexts, data.num_sequences, steps, rows, unused, probs, _NONE,
-                grain=1,
-            )  # fmt: skip
+            _filter(steps, rows, unused, probs, _NONE)
         elif not filtered and (steps.main == data.num_symbols).any():
-            over_rows(
-                compiled.smooth_symbols, data.num_sequences, steps, rows, unused, probs, grain=1
-            )
+            over_rows(compiled.smooth_symbols, size, steps, rows, unused, probs, grain=1)
         return probs
 
     def ahead(
@@ -317,10 +302,7 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
         dists[np.arange(len(alike)), alike] = 1.0
         if unsure.any():
             final = np.empty((data.num_sequences, len(rows)))
-            over_rows(
-                compiled.filter_contexts, data.num_sequences, past, rows,
-                np.empty(data.num_steps), _NONE, final, grain=1,
-            )  # fmt: skip
+            _filter(past, rows, np.empty(data.num_steps), _NONE, final)
             dists[len(alike) :] = final[unsure]
             context[unsure] = one_of(chances[unsure, 0, -1], final[unsure])
         probs = np.empty((len(dists), steps, number))
@@ -364,8 +346,7 @@ class ChainSampler:
         counts[0] += np.bincount(data.symbols, data.counts, data.num_symbols)
         symbols, steps = steps_of(data, model.order).main, np.arange(data.num_steps)
         last = np.maximum.accumulate(np.where(symbols < data.num_symbols, steps, -1))
-        first = np.repeat(data.offsets[:-1], data.lengths)
-        near = (last >= first) & (steps - last <= _NEAR)
+        near = steps - last <= np.minimum(data.place_of_step, _NEAR)
         counts[-1] = self.counts(np.where(near, symbols[last], data.num_symbols))
         strengths = np.full(model.order, float(data.num_symbols))
         return self.step(rng, model.draw_rows(rng, counts, strengths))
@@ -382,15 +363,12 @@ class ChainSampler:
             parent = context % len(shorter_rows)
             taken = counts[0][context, symbol]
             share = model.parents(shorter_rows, level - 1, len(counts[0]))[context, symbol]
-            strengths[level - 1] = self._strength(
-                rng, strengths[level - 1], taken, share, counts[0].sum(axis=1)
-            )
+            totals, strength = counts[0].sum(axis=1), float(strengths[level - 1])
+            strengths[level - 1] = self._strength(rng, strength, taken, share, totals)
             tables = _tables(rng, taken, strengths[level - 1] * share)
             tables[self.is_restricted(context, level)] = 0.0
-            shorter: FloatArray = np.bincount(
-                parent * number + symbol, tables, len(shorter_rows) * number
-            ).astype(np.float64)
-            counts.insert(0, shorter.reshape(-1, number))
+            shorter = np.bincount(parent * number + symbol, tables, shorter_rows.size)
+            counts.insert(0, np.asarray(shorter, np.float64).reshape(shorter_rows.shape))
         return model.draw_rows(rng, counts, strengths)
 
     def is_restricted(self, context: IntArray, level: int) -> BoolArray:
@@ -417,9 +395,9 @@ class ChainSampler:
         data, order, number = self.data, self.model.order, self.data.num_symbols
         contexts = contexts_of(symbols, data, order)
         size = (number + 1) ** order * number
-        drawn = np.flatnonzero((symbols < number) & (~data.observed))
-        context = np.repeat(contexts, np.diff(data.indptr))
-        counted = np.bincount(context * number + data.symbols, data.counts, size)
+        drawn = np.flatnonzero((symbols < number) & ~data.observed)
+        entries = contexts[data.step_of_entry] * number + data.symbols
+        counted = np.bincount(entries, data.counts, size)
         counted += np.bincount(contexts[drawn] * number + symbols[drawn], minlength=size)
         return np.asarray(counted, np.float64).reshape(-1, number)
 
@@ -434,9 +412,16 @@ class ChainSampler:
             np.concatenate([share, np.ones(len(sizes))]),
             np.zeros(len(taken) + len(sizes)),
         )
-        return slice_log(
-            rng, terms, float(value), self.model.strength_shape, self.model.strength_rate
-        )
+        return slice_log(rng, terms, value, self.model.strength_shape, self.model.strength_rate)
+
+
+def _filter(
+    steps: compiled.ContextSteps, rows: FloatArray, log_p: FloatArray, probs: FloatArray,
+    final: FloatArray,
+) -> None:  # fmt: skip
+    """Fill what is asked for: see `pgmult.sequences.compiled.contexts.filter_contexts`."""
+    size = len(steps.offsets) - 1
+    over_rows(compiled.filter_contexts, size, steps, rows, log_p, probs, final, grain=1)
 
 
 def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
@@ -453,7 +438,7 @@ def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
         )
     steps = steps_of(data, 1)
     observed = np.flatnonzero(steps.main < data.num_symbols)
-    sequence = np.searchsorted(data.offsets, observed, side="right") - 1
+    sequence = data.sequence_of_step[observed]
     pairs = np.flatnonzero(np.diff(sequence) == 0)
     before, later = observed[pairs], observed[pairs + 1]
     apart, within = later - before, allowed.copy()
@@ -464,14 +449,13 @@ def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
         symbols = data.symbols[data.indptr[later[entry]] + place]
         bad = np.flatnonzero(~within[steps.main[before[entry]], symbols])
         if len(bad):
-            pair, names = entry[bad[0]], np.arange(len(allowed)).astype(np.str_)
-            names = names if data.alphabet is None else data.alphabet
+            pair, names = entry[bad[0]], data.labels
             s = int(sequence[pairs[pair]])
             who = f"sequence {s + 1}" if data.names is None else f"{data.keys[0]} {data.names[s]}"
             raise ValueError(
                 f"allowed must have all that was observed: {names[symbols[bad[0]]]} comes after"
-                f" {names[steps.main[before[pair]]]} at step"
-                f" {later[pair] - data.offsets[s] + 1} of {who.strip()}"
+                f" {names[steps.main[before[pair]]]} at step {data.place_of_step[later[pair]] + 1}"
+                f" of {who.strip()}"
             )
         within = (within.astype(np.int64) @ allowed) > 0
 
@@ -483,8 +467,7 @@ def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
     by_count = np.lexsort((-data.symbols, data.counts, step))  # the first most frequent is last
     main = np.full(data.num_steps, number)
     main[step[by_count]] = data.symbols[by_count]
-    place = data.place_of_step
-    unsure = np.zeros(data.num_steps, dtype=np.bool_)
+    place, unsure = data.place_of_step, np.zeros(data.num_steps, dtype=np.bool_)
     for back in range(1, order + 1):
         unsure[back:] |= (main[: data.num_steps - back] == number) & (place[back:] >= back)
     return compiled.ContextSteps(
@@ -495,19 +478,13 @@ def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
 
 def contexts_of(symbols: IntArray, data: Sequences, order: int) -> IntArray:
     """The context of every step given the symbol of each, by its number, ``(num_steps,)``."""
-    number = data.num_symbols
-    place = data.place_of_step
+    number, place = data.num_symbols, data.place_of_step
     contexts = np.zeros(data.num_steps, dtype=np.int64)
     for back in range(order, 0, -1):
         before = np.full(data.num_steps, number)
         before[back:] = symbols[: data.num_steps - back]
         contexts = contexts * (number + 1) + np.where(place >= back, before, number)
     return contexts
-
-
-def _num_unsure(data: Sequences, order: int) -> int:
-    """The most steps of a sequence whose contexts are unsure."""
-    return int(np.add.reduceat(steps_of(data, order).unsure, data.offsets[:-1]).max(initial=0))
 
 
 def _tables(rng: Generator, taken: FloatArray, weight: FloatArray) -> FloatArray:
@@ -518,10 +495,3 @@ def _tables(rng: Generator, taken: FloatArray, weight: FloatArray) -> FloatArray
     a = weight[cell]
     opened = rng.random(len(cell)) * (a + place) < a
     return np.asarray(np.bincount(cell, opened, len(number)), np.float64)
-
-
-def _dirichlet(rng: Generator, concentration: FloatArray) -> FloatArray:
-    """Dirichlet rows, none of whose probabilities is so small that it is 0."""
-    out = np.empty_like(concentration)
-    over_rows(sample_rows, len(out), new_key(rng), concentration, out, grain=64)
-    return np.maximum(out, _LEAST)

@@ -32,12 +32,12 @@ Sticks and sequences are independent, so a sweep goes through them side by side:
 True
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp, xlogy
 
 from pgmult.compiled.rows import over_rows
@@ -138,13 +138,10 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
     parameters: Annotated[FloatArray, as_prior] = field(default_factory=lambda: _PRIOR.copy())
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(TrendState) | {
-        "psi": ("step", "stick"),
-        "damping": ("sequence", "stick"),
-        "volatility": ("sequence", "stick"),
-        "last_trends": ("sequence", "stick", "trend"),
-        "last_probs": ("sequence", "symbol"),
-        "probs": ("step", "symbol"),
-    }
+        "psi": ("step", "stick"), "damping": ("sequence", "stick"),
+        "volatility": ("sequence", "stick"), "last_trends": ("sequence", "stick", "trend"),
+        "last_probs": ("sequence", "symbol"), "probs": ("step", "symbol"),
+    }  # fmt: skip
     family: ClassVar[Family] = SEQUENCES
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "coordinates", "log_scales", "last_trends", "psi",
@@ -160,13 +157,12 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     def coords(self, data: Sequences) -> Coords:
         """Labels of symbols, sticks and sequences, and names of coordinates."""
-        symbols = data.labels
-        labels: dict[str, Sequence[Any] | NDArray[Any]] = {
-            "symbol": symbols, "stick": np.asarray(symbols)[data.order[:-1]],
+        named = {} if data.names is None else {"sequence": data.names}
+        return {
+            "symbol": data.labels, "stick": data.labels[data.order[:-1]],
             "coordinate": ["damping", "slope noise", "noise", "volatility", "scale"],
-            "component": ["level", "slope", "psi"], "trend": ["level", "slope"],
+            "component": ["level", "slope", "psi"], "trend": ["level", "slope"], **named,
         }  # fmt: skip
-        return labels if data.names is None else {**labels, "sequence": data.names}
 
     # ------------------------------------------------------------------ the model
 
@@ -176,24 +172,26 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     def prior(self, rng: Generator, data: Sequences) -> TrendState:
         """A state from the prior."""
-        n, (mean, sd) = data.num_symbols - 1, self.parameters.T
-        x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
+        x, n = self._parameters(rng, data), data.num_symbols - 1
         log_scales, paths = np.empty((data.num_steps, n)), np.empty((data.num_steps, n, 3))
         for q, one in enumerate(x):
             steps = slice(data.offsets[q], data.offsets[q + 1])
             walk = np.exp(one[:, 3]) * rng.standard_normal((data.lengths[q] - 1, n))
-            walk = np.concatenate([one[None, :, 4], walk])
-            log_scales[steps] = np.cumsum(walk, axis=0)[::-1]
+            log_scales[steps] = np.cumsum(np.concatenate([one[None, :, 4], walk]), axis=0)[::-1]
             scale, damping = np.exp(log_scales[steps]), expit(one[:, 0])
             white = rng.standard_normal((data.lengths[q], 3, n))
             slope_sd = np.exp(one[:, 1]) / np.sqrt(1.0 - damping**2)
-            level, slope = _FIRST_SD * white[0, 0], scale[0] * slope_sd * white[0, 1]
+            trend = _FIRST_SD * white[0, 0], scale[0] * slope_sd * white[0, 1]
             for t, (s, e) in enumerate(zip(scale, white, strict=True)):
-                if t > 0:
-                    level, slope = _moved(level, slope, s, one, e)
-                psi = level + s * np.exp(one[:, 2]) * e[2]
-                paths[data.offsets[q] + t] = np.stack([level, slope, psi], axis=1)
+                trend = _moved(trend, s, one, e) if t > 0 else trend
+                psi = trend[0] + s * np.exp(one[:, 2]) * e[2]
+                paths[data.offsets[q] + t] = np.stack([*trend, psi], axis=1)
         return TrendState(x, log_scales, paths)
+
+    def _parameters(self, rng: Generator, data: Sequences) -> FloatArray:
+        """Coordinates from their prior."""
+        (mean, sd), shape = self.parameters.T, (data.num_sequences, data.num_symbols - 1)
+        return np.asarray(mean + sd * rng.standard_normal((*shape, len(mean))))
 
     def probs(self, state: TrendState, data: Sequences) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``."""
@@ -219,39 +217,29 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     def sampler(self, data: Sequences) -> Scan[TrendState]:
         """Return the sweep over all series, and a start: parameters and paths around the sites."""
-        series, (mean, sd) = self.series(data), self.parameters.T
-        n = data.num_symbols - 1
+        series, shape = self.series(data), (data.num_steps, data.num_symbols - 1)
 
         def moved(rng: Generator, state: TrendState, fresh: bool) -> TrendState:
             new = TrendState(state.coordinates.copy(), state.log_scales.copy(), state.paths.copy())
-            over_rows(
-                compiled.sweep, data.num_sequences * n, new_key(rng), series,
-                new.coordinates.reshape(-1, len(mean)), new.log_scales, new.paths, fresh, grain=1,
-            )  # fmt: skip
+            x = new.coordinates.reshape(-1, new.coordinates.shape[2])
+            rest = new.log_scales, new.paths, fresh
+            over_rows(compiled.sweep, len(x), new_key(rng), series, x, *rest, grain=1)
             return new
 
         def start(rng: Generator) -> TrendState:
-            x = mean + sd * rng.standard_normal((data.num_sequences, n, len(mean)))
-            shape = data.num_steps, n
+            x = self._parameters(rng, data)
             return moved(rng, TrendState(x, np.zeros(shape), np.zeros((*shape, 3))), True)
 
         return Scan(start, (lambda rng, state: moved(rng, state, False),))
 
     def series(self, data: Sequences) -> compiled.TrendSeries:
         """The series as compiled code takes them."""
-        pairs, shape = Pairs.of(data), (data.num_steps, data.num_symbols - 1)
+        pairs, dense = Pairs.of(data), np.zeros((4, data.num_steps, data.num_symbols - 1))
         reached = pairs.reaching > 0.0
-        at, (mean, sd) = (pairs.step[reached], pairs.stick[reached]), self.parameters.T.copy()
-
-        def dense(values: FloatArray) -> FloatArray:
-            out = np.zeros(shape)
-            out[at] = values[reached]
-            return out
-
-        return compiled.TrendSeries(
-            data.offsets, dense(pairs.taken), dense(pairs.reaching), dense(pairs.J),
-            dense(pairs.h), mean, sd, _FIRST_SD,
-        )  # fmt: skip
+        for out, values in zip(dense, (pairs.taken, pairs.reaching, pairs.J, pairs.h), strict=True):
+            out[pairs.step[reached], pairs.stick[reached]] = values[reached]
+        (taken, reaching, J, h), (mean, sd) = dense, self.parameters.T.copy()
+        return compiled.TrendSeries(data.offsets, taken, reaching, J, h, mean, sd, _FIRST_SD)
 
     # ------------------------------------------------------------------ predictions
 
@@ -268,20 +256,16 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
     def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(counts_t | counts_<t, draw), ``(num_steps,)``; 0 at missing steps."""
-        psi, weights = self._nodes(draw, data)
-        series = self.series(data)
+        (psi, weights), series = self._nodes(draw, data), self.series(data)
         fit = series.taken[:, :, None] * psi
         fit -= series.reaching[:, :, None] * np.logaddexp(0.0, psi)
         return np.asarray(logsumexp(fit, b=weights, axis=2).sum(axis=1))
 
     def _nodes(self, draw: Draw, data: Sequences) -> tuple[FloatArray, FloatArray]:
         """Points of psi given the steps before, ``(num_steps, num_sticks, n)``, and weights."""
-        x, scales = draw["coordinates"], draw["log_scales"]
-        moments = np.empty((data.num_steps, data.num_symbols - 1, 2))
-        over_rows(
-            compiled.filter_rows, x.shape[0] * x.shape[1], self.series(data),
-            np.ascontiguousarray(x).reshape(-1, x.shape[2]), scales, moments, grain=1,
-        )  # fmt: skip
+        scales, moments = draw["log_scales"], np.empty((data.num_steps, data.num_symbols - 1, 2))
+        x = np.ascontiguousarray(draw["coordinates"]).reshape(-1, compiled.NUM_PARAMETERS)
+        over_rows(compiled.filter_rows, len(x), self.series(data), x, scales, moments, grain=1)
         mean, sd = moments[:, :, :1], np.sqrt(moments[:, :, 1:])
         return mean + sd * _NODES, _WEIGHTS
 
@@ -296,14 +280,12 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         x, psi = draw["coordinates"], np.empty((data.num_sequences, steps, data.num_symbols - 1))
         for q, (one, last) in enumerate(zip(x, draw["last_trends"], strict=True)):
             rng = np.random.default_rng(int(chances[q, 0, 0] * 2**53))
-            white = rng.standard_normal((steps, 4, len(one)))
-            level, slope = last.T
-            log_scale = one[:, compiled.SCALE]
-            for t, e in enumerate(white):
+            trend, log_scale = (last[:, 0], last[:, 1]), one[:, compiled.SCALE]
+            for t, e in enumerate(rng.standard_normal((steps, 4, len(one)))):
                 log_scale = log_scale + np.exp(one[:, compiled.VOLATILITY]) * e[3]
                 s = np.exp(log_scale)
-                level, slope = _moved(level, slope, s, one, e)
-                psi[q, t] = level + s * np.exp(one[:, compiled.NOISE]) * e[2]
+                trend = _moved(trend, s, one, e)
+                psi[q, t] = trend[0] + s * np.exp(one[:, compiled.NOISE]) * e[2]
         probs = self.link(data).probs(psi)
         return probs, one_of(chances[:, 1, :steps], probs)
 
@@ -324,8 +306,9 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
 
 
 def _moved(
-    level: FloatArray, slope: FloatArray, scale: FloatArray, x: FloatArray, white: FloatArray
+    trend: tuple[FloatArray, FloatArray], scale: FloatArray, x: FloatArray, white: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Level and slope a step later, by white noise ``(2 or more, num_sticks)``."""
+    level, slope = trend
     damping, ratio = expit(x[:, compiled.DAMPING]), np.exp(x[:, compiled.SLOPE])
     return level + slope + scale * white[0], damping * slope + ratio * scale * white[1]

@@ -107,7 +107,8 @@ class Pooled(NamedTuple):
         later: RegressionSums,
     ) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters of the dynamics' effects, and input weights, given states."""
-        root, coefficients = lower_cholesky(noise_cov), np.hstack([transition, input_weights])
+        root = lower_cholesky(noise_cov)
+        coefficients = np.concatenate([transition, input_weights], axis=1)
         p = coefficients.shape[1]
         columns = slice(p - self.num_effects, p)
         block = later.zz[columns, columns]
