@@ -78,13 +78,32 @@ class ParticleSteps(NamedTuple):
     inputs: Floats
 
 
+class Filtered(NamedTuple):
+    """The results of a particle filter, for each draw and step.
+
+    Attributes
+    ----------
+    log_predictive : array, ``(num_draws, num_steps)``
+        log p(x_t | x_1, ..., x_{t-1}) of each step's observations given those before in its
+        sequence, without the multinomial coefficient; 0 at missing steps.
+    last : array, ``(num_draws, num_sequences, num_last, D)``
+        States of each sequence's last step given all its observations.
+    paths : array, ``(num_draws, num_paths, num_steps, D)``
+        States of all steps given all observations of their sequence.
+    """
+
+    log_predictive: Floats
+    last: Floats
+    paths: Floats
+
+
 @jit
 def parameters_of(many, s):
     """Parameters of draw s."""
     return Parameters(
-        many.transition[s], many.root[s], many.initial_mean[s],
-        many.initial_root[s], many.loadings[s], many.columns[s], many.offset[s],
-        many.input_weights[s], many.emission_weights[s],
+        many.transition[s], many.root[s], many.initial_mean[s], many.initial_root[s],
+        many.loadings[s], many.columns[s], many.offset[s], many.input_weights[s],
+        many.emission_weights[s],
     )  # fmt: skip
 
 
@@ -149,8 +168,7 @@ def tilt(J, h, root, cov, tilted_root):
     `root` near singular does no harm.
     """
     depth = h.shape[0]
-    inner = np.zeros((depth, depth))
-    half = np.zeros((depth, depth))
+    inner, half = np.zeros((depth, depth)), np.zeros((depth, depth))
     for a in range(depth):
         for b in range(depth):
             for c in range(b, depth):
@@ -182,9 +200,8 @@ def log_potentials(J, h, z, work, out):
     """``out[i]`` = h'z_i - z_i'J z_i / 2."""
     out[:] = 0.0
     for a in range(h.shape[0]):
-        pulled = work[0]
+        pulled, za = work[0], z[a]
         combine(J[a], 0.0, z, pulled)
-        za = z[a]
         for i in range(za.shape[0]):
             out[i] += za[i] * (h[a] - 0.5 * pulled[i])
 
@@ -235,12 +252,11 @@ def _moments(weights, z, root, mean, cov):
 @jit
 def normalize(log_weights, weights):
     """Fill `weights`, which sum to 1; returns the log of the sum of what was given."""
-    largest = -math.inf
+    largest, total = -math.inf, 0.0
     for i in range(log_weights.shape[0]):
         largest = max(largest, log_weights[i])
     if not math.isfinite(largest):
         return math.nan
-    total = 0.0
     for i in range(weights.shape[0]):
         weights[i] = math.exp(log_weights[i] - largest)
         total += weights[i]
@@ -252,8 +268,7 @@ def normalize(log_weights, weights):
 @jit
 def _systematic(weights, u, ancestors):
     """Ancestors in proportion to weights, one uniform for all."""
-    count = ancestors.shape[0]
-    i, passed = 0, weights[0]
+    count, i, passed = ancestors.shape[0], 0, weights[0]
     for n in range(count):
         goal = (n + u) / count
         while passed < goal and i < weights.shape[0] - 1:
@@ -331,7 +346,10 @@ class _Scratch(NamedTuple):
     predicted: Floats
     tilted: Floats
     pulls: Floats
+    z: Floats
     work: Floats
+    weights: Floats
+    log_weights: Floats
     log_ahead: Floats
     adapted: Floats
     ancestors: Ints
@@ -345,15 +363,15 @@ class _Scratch(NamedTuple):
 
 
 @jit(within=True)
-def _see(state, model, root, positions, times, num_blind, weights, z, log_weights, scratch):
+def _see(state, model, root, positions, times, num_blind, scratch):
     """Move predicted particles to a step whose entries are seen, and weigh them.
 
     Returns the stream's state and the step's log predictive, nan where weights are not finite.
     """
+    predicted, tilted, pulls, z, work, weights, log_weights, log_ahead = scratch[:8]
+    adapted, ancestors, mean, cov, J, h, tilted_cov, tilted_root, level = scratch[8:]
     size = z.shape[1]
     share = num_blind / size
-    predicted, tilted, pulls, work, log_ahead, adapted, ancestors = scratch[:7]
-    mean, cov, J, h, tilted_cov, tilted_root, level = scratch[7:]
     _moments(weights, predicted, root, mean, cov)
     _look_ahead(positions, times, model.columns, level, mean, cov, J, h)
     log_det = tilt(J, h, root, tilted_cov, tilted_root)
@@ -430,29 +448,25 @@ def trace_back(state, root, history, ends, paths):
 
 
 @jit
-def filter_rows(
-    worker, start, stop, keys, num_particles, num_blind, steps, draws, log_predictive, last, paths
-):  # fmt: skip
-    """Filter row = draw * num_sequences + sequence; outputs have the axes draw and step.
+def filter_rows(worker, start, stop, keys, num_particles, num_blind, steps, draws, out):
+    """Filter row = draw * num_sequences + sequence; fills `out`, a `Filtered`.
 
     `num_blind` of the particles are proposed from the transition alone; ancestors are resampled
     systematically. A missing step only moves the particles. Sequence q's random numbers are those
-    of ``keys[q]``. ``last`` ``(num_draws, num_sequences, any, D)`` are filled with states of the
-    last step, and ``paths`` ``(num_draws, any, num_steps, D)`` with states of all steps given all
-    observations. Returns 0, or 1 + the step at which the weights are not finite.
+    of ``keys[q]``. Returns 0, or 1 + the step at which the weights are not finite.
     """
-    num_sequences = steps.offsets.shape[0] - 1
+    log_predictive, last, paths = out
+    num_sequences, num_paths = steps.offsets.shape[0] - 1, paths.shape[1]
     depth, size = draws.root.shape[1], num_particles
     scratch = _Scratch(
         np.empty((depth, size)), np.empty((depth, size)), np.empty((depth, size)),
-        np.empty((WORK_ROWS, size)), np.empty(size), np.empty(size), np.empty(size, np.int64),
-        np.empty(depth), np.empty((depth, depth)), np.empty((depth, depth)), np.empty(depth),
+        np.empty((depth, size)), np.empty((WORK_ROWS, size)), np.empty(size), np.empty(size),
+        np.empty(size), np.empty(size), np.empty(size, np.int64), np.empty(depth),
+        np.empty((depth, depth)), np.empty((depth, depth)), np.empty(depth),
         np.empty((depth, depth)), np.empty((depth, depth)), np.empty(draws.offset.shape[1]),
     )  # fmt: skip
-    z, predicted = np.empty((depth, size)), scratch.predicted
-    weights, log_weights = np.empty(size), np.empty(size)
+    z, predicted, weights = scratch.z, scratch.predicted, scratch.weights
     drive, zeros = np.empty(depth), np.zeros(depth)
-    num_paths = paths.shape[1]
     ends = np.empty(max(num_paths, last.shape[2]), np.int64)
     for row in range(start, stop):
         s, q = row // num_sequences, row % num_sequences
@@ -485,18 +499,8 @@ def filter_rows(
                 log_predictive[s, t] = 0.0
             else:
                 move(steps.inputs[t], model.emission_weights, model.offset, scratch.level)
-                state, log_predictive[s, t] = _see(
-                    state,
-                    model,
-                    root,
-                    positions,
-                    times,
-                    num_blind,
-                    weights,
-                    z,
-                    log_weights,
-                    scratch,
-                )
+                state, log_p = _see(state, model, root, positions, times, num_blind, scratch)
+                log_predictive[s, t] = log_p
                 if not math.isfinite(log_predictive[s, t]):
                     return 1 + t
             if length > 0:
@@ -505,13 +509,12 @@ def filter_rows(
                     copy(z[a], history.z[t - first, a])
                 for i in range(size):
                     history.parents[t - first, i] = scratch.ancestors[i]
-        for out in (last.shape[2], num_paths):
-            if out > 0:
+        for wanted in (last.shape[2], num_paths):
+            if wanted > 0:
                 u, state = uniform(state)
-                _systematic(weights, u, ends[:out])
+                _systematic(weights, u, ends[:wanted])
         for m in range(last.shape[2]):
-            for a in range(depth):
-                last[s, q, m, a] = z[a, ends[m]]
+            copy(z[:, ends[m]], last[s, q, m])
         if num_paths > 0:
             state = trace_back(state, model.root, history, ends[:num_paths], paths[s, :, first:end])
     return 0

@@ -362,7 +362,7 @@ class MultinomialHMM(Checked):
 
     def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
-        chains, smoothed = self.chains(state, data), np.empty((data.num_steps, self.num_states))
+        chains, smoothed = self.chains(state, data), np.empty((data.num_steps, len(state.initial)))
         room = np.empty(data.num_steps), smoothed, _NO_PAIRS
         over_rows(compiled.smooth_paths, data.num_sequences, chains, *room, grain=1)
         return smoothed
@@ -371,7 +371,7 @@ class MultinomialHMM(Checked):
         self, state: MultinomialHMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """p(z_t | x before t) and p(z_t | x up to t), ``(num_steps, num_states)`` each."""
-        chains, probs = self.chains(state, data), np.empty((2, data.num_steps, self.num_states))
+        chains, probs = self.chains(state, data), np.empty((2, data.num_steps, len(state.initial)))
         over_rows(compiled.filter_paths, data.num_sequences, chains, *probs, grain=1)
         return probs[0], probs[1]
 

@@ -59,17 +59,16 @@ def joined(train: Sequences, test: Sequences) -> tuple[Sequences, IntArray]:
         If there are not as many test sequences as training ones, or symbols or inputs differ.
     """
     check_continued(train, test)
-    s = train.sequence_of_step
-    r = test.sequence_of_step
-    order = np.argsort(np.concatenate([s, r]), kind="stable")
+    both = np.concatenate([train.sequence_of_step, test.sequence_of_step])
+    order = np.argsort(both, kind="stable")
     rows = csr_array(vstack([train.to_csr(), test.to_csr()], format="csr")[order])
     inputs = None
     if train.inputs is not None and test.inputs is not None:
         inputs = np.concatenate([train.inputs, test.inputs])[order]
     known = train.known
     if known.size:
-        later = test.known if test.known.size else np.full(test.num_steps, -1)
-        known = np.concatenate([known, later])[order]
+        known = np.append(known, test.known if test.known.size else np.full(test.num_steps, -1))
+        known = known[order]
     continued = replace(
         with_rows(train, rows), offsets=train.offsets + test.offsets, inputs=inputs, known=known
     )
@@ -124,13 +123,9 @@ def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
 
 
 def one_step_ahead(
-    run: Posterior,
-    test: object,
-    *,
-    after: object = None,
-    max_draws: int = 100,
+    run: Posterior, test: object, *, after: object = None, max_draws: int = 100,
     random_seed: int = 0,
-) -> Score:
+) -> Score:  # fmt: skip
     """Score a posterior of any sequence model on test sequences.
 
     Parameters
@@ -167,10 +162,7 @@ def one_step_ahead(
     if after is not None:
         with under_name("after", of="data"):
             before = sequences_of(run, after)
-            is_of = run.is_of(after)
-        if not is_of:
-            raise ValueError(
-                "after must be the sequences that the posterior was sampled from, got others"
-            )
+            if not run.is_of(after):
+                raise ValueError("data must be the sequences that the run was sampled from")
     log_p = by_draw(run, test, before, max_draws, _PARTICLES, as_seed(random_seed))
     return scored(log_p, test, left_out=False)

@@ -26,7 +26,6 @@ spread of what it might have simulated.
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -34,33 +33,13 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
-from pgmult.core.typing import FloatArray, Generator
+from pgmult.core.typing import Generator
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 
 _BLIND_SHARE = 0.1  # of particles that follow the transition alone, whatever is seen
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ParticleFilter:
-    """The results of a particle filter, for each draw and step.
-
-    Attributes
-    ----------
-    log_predictive : array, ``(num_draws, num_steps)``
-        log p(x_t | x_1, ..., x_{t-1}) of each step's observations given those before in its
-        sequence, without the multinomial coefficient; 0 at missing steps.
-    last : array, ``(num_draws, num_sequences, num_last, D)``
-        States of each sequence's last step given all its observations.
-    paths : array, ``(num_draws, num_paths, num_steps, D)``
-        States of all steps given all observations of their sequence.
-    """
-
-    log_predictive: FloatArray
-    last: FloatArray
-    paths: FloatArray
 
 
 def own_keys(rng: Generator, data: Sequences) -> NDArray[np.uint64]:
@@ -73,9 +52,9 @@ def own_keys(rng: Generator, data: Sequences) -> NDArray[np.uint64]:
     for q, (first, end) in enumerate(pairwise(data.offsets)):
         entries = slice(data.indptr[first], data.indptr[end])
         content = hashlib.blake2b(key=seed, digest_size=16)
-        content.update(np.diff(data.indptr[first : end + 1]).astype(np.int64).tobytes())
-        content.update(data.symbols[entries].astype(np.int64).tobytes())
-        content.update(data.counts[entries].astype(np.int64).tobytes())
+        sizes = np.diff(data.indptr[first : end + 1])
+        for numbers in (sizes, data.symbols[entries], data.counts[entries]):
+            content.update(numbers.astype(np.int64).tobytes())
         if data.inputs is not None:  # columns of the others' groups are zero here
             inputs = data.inputs[first:end]
             content.update(np.ascontiguousarray(inputs[inputs != 0.0]).tobytes())
@@ -88,8 +67,7 @@ def own_streams(keys: NDArray[np.uint64]) -> list[Generator]:
 
     They have no number in common with what a key alone opens: `numpy.random.Philox` counts from 0.
     """
-    copies: Counter[bytes] = Counter()
-    streams = []
+    copies, streams = Counter[bytes](), []
     for key in keys:
         copies[key.tobytes()] += 1
         counter = [0, 0, 0, copies[key.tobytes()]]
@@ -105,7 +83,7 @@ def particle_filter(
     *,
     num_last: int = 0,
     num_paths: int = 0,
-) -> ParticleFilter:
+) -> particles.Filtered:
     """Filter every sequence under every draw.
 
     Random numbers of a sequence depend on it alone: see `own_keys`.
@@ -124,7 +102,7 @@ def particle_filter(
 
     Returns
     -------
-    ParticleFilter
+    Filtered
 
     Raises
     ------
@@ -140,19 +118,19 @@ def particle_filter(
     same result for any number.
     """
     size = as_repeats(num_particles, "num_particles", minimum=2)
-    steps, parameters = as_arrays(draws, data)
-    log_predictive = np.zeros((len(draws), data.num_steps))
-    last = np.empty((len(draws), data.num_sequences, num_last, draws[0].state_dim))
-    paths = np.empty((len(draws), num_paths, data.num_steps, draws[0].state_dim))
+    (steps, parameters), D = as_arrays(draws, data), draws[0].state_dim
+    filtered = particles.Filtered(
+        np.zeros((len(draws), data.num_steps)),
+        np.empty((len(draws), data.num_sequences, num_last, D)),
+        np.empty((len(draws), num_paths, data.num_steps, D)),
+    )
     statuses = over_rows(
         particles.filter_rows, len(draws) * data.num_sequences, own_keys(rng, data), size,
-        max(1, round(_BLIND_SHARE * size)), steps, parameters,
-        log_predictive, last, paths, grain=1,
+        max(1, round(_BLIND_SHARE * size)), steps, parameters, filtered, grain=1,
     )  # fmt: skip
-    failed = [status - 1 for status in statuses if status]
-    if failed:
+    if failed := [status - 1 for status in statuses if status]:
         raise FloatingPointError(
             f"no particle has a finite weight at step {min(failed)}"
             " (is the transition's largest eigenvalue far above 1?)"
         )
-    return ParticleFilter(log_predictive, last, paths)
+    return filtered

@@ -42,17 +42,15 @@ _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
 _SHORT = 8  # steps
+_LEFT_OUT = "given all other steps (leave-one-out)."
 _MOST_A_STEP = 1000  # observations that are counted: millions are a matter of the last digit
-_SHARES = "shares alone"
-_ORDER = (  # from the simplest on
-    _SHARES, "a Markov chain of order 1", "a Markov chain of order 2", "a hidden Markov model",
-)  # fmt: skip
-_ADVICE = {
-    _SHARES: "say how frequent symbols are: their order predicts nothing that these models can use",
+_ADVICE = {  # from the simplest on
+    "shares alone": "say how frequent symbols are: their order predicts nothing these models use",
     "a Markov chain of order 1": "use that chain (--model markov, sequences.MarkovChain(1))",
     "a Markov chain of order 2": "use that chain (--model markov2, sequences.MarkovChain(2))",
     "a hidden Markov model": "use that model (--model hmm, sequences.MultinomialHMM(8))",
 }
+_ORDER = (*_ADVICE,)
 
 
 class Search(Comparison):
@@ -64,11 +62,10 @@ class Search(Comparison):
     @property
     def sentences(self) -> list[str]:
         """Sentences that say which one to take."""
-        if self.best == self.names[0]:
-            return [f"Take {self.best}: it predicts best."]
-        return [
-            f"Take {self.best}: {self.names[0]} predicts best, but by no more than twice the error."
-        ]
+        which = self.names[0]
+        if self.best == which:
+            return [f"Take {which}: it predicts best."]
+        return [f"Take {self.best}: {which} predicts best, but by no more than twice the error."]
 
 
 def compare(
@@ -101,20 +98,16 @@ def compare(
     Where particles would take long, fewer draws are used, and the beginnings of sequences alone.
     """
     seed, leave_out = as_seed(random_seed), held_out is None
-    how = (
-        "Each step is predicted from those before it, by draws given all other steps"
-        " (leave-one-out)."
-        if leave_out
-        else "Each step that was held out is predicted from those before it."
-    )
+    how = "Each step that was held out is predicted from those before it."
+    if leave_out:
+        how = f"Each step is predicted from those before it, by draws {_LEFT_OUT}"
 
     def score(one: Posterior) -> tuple[Score, Sequences, str]:
         test, after = sequences_of(one), None
         if isinstance(one.model, MultinomialTrend):
             raise TypeError(
-                "run must be of a model that predicts steps given its draws, got one of"
-                " MultinomialTrend, each step of which has a level of its own: hold steps out, and"
-                " compare forecasts of them"
+                "run must be of a model that predicts steps given its draws, got MultinomialTrend,"
+                " each step of which has its own level: compare forecasts of steps held out"
             )
         if not leave_out:
             with under_name("held_out", of="data"), under_name("held_out", of="test"):
@@ -131,7 +124,7 @@ def compare(
         return between_two(names, scores, _unit(run.data), how)
     model, test, note = score(run)
     data = sequences_of(run)
-    candidates = {"the model": model, _SHARES: _shares(data, test, leave_out)}
+    candidates = {"the model": model, _ORDER[0]: _shares(data, test, leave_out)}
     for name, rival in rival_models(run.model, data).items():
         brief = _sampled_briefly(rival, bare(data), seed)
         log_p = by_draw(brief, bare(test), None if leave_out else bare(data), _DRAWS, 0, seed)
@@ -188,17 +181,12 @@ def best_model(
         tested = sequences_of(run, _thinned(test) if hold_out else test)
         scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
-    how = (
-        f"The last {hold_out} steps are predicted, each from those before it, by a brief run"
-        " without them."
-        if hold_out
-        else "Each step is predicted from those before it, by draws of a brief run given all other"
-        " steps (leave-one-out)."
-    )
-    search = Search.of(
-        {first: scores[first], **scores}, _unit(data), how,
-        simpler=[*scores][: [*scores].index(first)],
-    )  # fmt: skip
+    how = f"Each step is predicted from those before it, by draws of a brief run {_LEFT_OUT}"
+    if hold_out:
+        how = f"The last {hold_out} steps are predicted, each from those before it, by a brief run"
+        how += " without them."
+    simpler, candidates = [*scores][: [*scores].index(first)], {first: scores[first], **scores}
+    search = Search.of(candidates, _unit(data), how, simpler=simpler)
     return search.best, search
 
 
@@ -251,19 +239,15 @@ def search_state_dim(
     """
     from pgmult.sequences.models.lds import MultinomialLDS
 
-    make = MultinomialLDS if make_model is None else make_model
-    sequences = as_sequences(data)
+    make, sequences = make_model or MultinomialLDS, as_sequences(data)
     if candidates is None:
         sizes = {d for d in (1, 2, 4, 8) if d <= max(sequences.num_symbols, 2)}
         candidates = sorted(sizes | {usual_state_dim(sequences)})
-    numbers = sorted(
-        as_positive_int(d, "candidates") for d in as_list(candidates, "candidates", "numbers")
-    )
+    given = as_list(candidates, "candidates", "numbers")
+    numbers = sorted(as_positive_int(number, "candidates") for number in given)
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
         raise ValueError(f"candidates must be two different numbers or more, got {candidates}")
-    models = {
-        str(number): made(make, number, "a number of dimensions or states") for number in numbers
-    }
+    models = {str(n): made(make, n, "a number of dimensions or states") for n in numbers}
     name, search = best_model(sequences, models, as_seed(random_seed))
     return int(name), search
 
@@ -281,9 +265,8 @@ def rival_models(model: object, data: Sequences) -> dict[str, Model[Sequences, A
 
 def bare(data: Sequences) -> Sequences:
     """The sequences without their inputs and known states."""
-    return replace(
-        data, inputs=None, design=None, known=np.empty(0, dtype=np.int64), state_names=None
-    )
+    nothing = np.empty(0, dtype=np.int64)
+    return replace(data, inputs=None, design=None, known=nothing, state_names=None)
 
 
 def held_by(model: Any, data: Sequences) -> Sequences | None:
@@ -320,11 +303,10 @@ def _own(
     seed: int,
 ) -> tuple[Score, Sequences, str]:  # fmt: skip
     """The model's score, of what steps, and what to say if these are not all."""
-    most = max(run.num_chains, max_draws)
-    note = ""
+    most, note = max(run.num_chains, max_draws), ""
     if not isinstance(run.model, PredictsSteps):
-        fewest = _FEWEST * run.num_chains
-        most = max(fewest, min(most, _WORK // (particles * test.num_steps)))
+        most = min(most, _WORK // (particles * test.num_steps))
+        most = max(most, _FEWEST * run.num_chains)
         length = int(test.lengths.max())
         while particles * most * np.minimum(test.lengths, length).sum() > 2 * _WORK and length > 50:
             length //= 2
@@ -342,7 +324,7 @@ def _shares(data: Sequences, test: Sequences, leave_out: bool) -> Score:
         one, its = data.channel(number), test.channel(number)
         frequencies = np.bincount(one.symbols, one.counts, one.num_symbols) + 0.5
         step = its.step_of_entry
-        left = frequencies[its.symbols] - (its.counts if leave_out else 0)
-        total = frequencies.sum() - (its.totals[step] if leave_out else 0)
+        left = frequencies[its.symbols] - its.counts * leave_out
+        total = frequencies.sum() - its.totals[step] * leave_out
         log_p += np.bincount(step, its.counts * np.log(left / total), its.num_steps)
     return scored(log_p[None, None], test, left_out=False)

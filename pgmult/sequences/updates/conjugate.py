@@ -98,13 +98,9 @@ class RegressionSums:
         return centre, precision, scale
 
     def posterior_draw(
-        self,
-        rng: Generator,
-        mean: FloatArray,
-        row_precision: FloatArray,
-        dof: float,
+        self, rng: Generator, mean: FloatArray, row_precision: FloatArray, dof: float,
         scale: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """One draw of coefficients', ``(p, n)``, and covariance from their posterior.
 
         Raises
@@ -163,9 +159,8 @@ def draw_dynamics(
     FloatingPointError
         If there is no posterior: a state is not finite.
     """
-    coefficients, Q = later.posterior_draw(
-        rng, prior.mean, prior.row_precision, prior.dof, prior.scale
-    )
+    of_prior = prior.mean, prior.row_precision, prior.dof, prior.scale
+    coefficients, Q = later.posterior_draw(rng, *of_prior)
     D = len(Q)
     return coefficients.T[:, :D].copy(), coefficients.T[:, D:].copy(), Q
 
@@ -180,19 +175,15 @@ def draw_initial(
     rng: Generator, prior: NormalInverseWishart, first: RegressionSums
 ) -> tuple[FloatArray, FloatArray]:
     """One exact draw of mean ``(D,)`` and covariance ``(D, D)`` of first states, by their sums."""
-    mean, cov = first.posterior_draw(
-        rng, prior.mean[None], np.full((1, 1), float(prior.strength)), prior.dof, prior.scale
-    )
+    strength = np.full((1, 1), float(prior.strength))
+    mean, cov = first.posterior_draw(rng, prior.mean[None], strength, prior.dof, prior.scale)
     return mean[0], cov
 
 
 def sample_rows(
-    rng: Generator,
-    squares: FloatArray,
-    linear: FloatArray,
-    prior_precision: FloatArray,
+    rng: Generator, squares: FloatArray, linear: FloatArray, prior_precision: FloatArray,
     prior_mean: FloatArray,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """One exact draw of every row of W, ``(num_rows, n)``.
 
     Parameters
@@ -212,14 +203,11 @@ def sample_rows(
     -----
     O(num_rows n**3), eight rows at a time.
     """
-    out = np.empty(linear.shape)
+    out, pulled = np.empty(linear.shape), linear + prior_precision * prior_mean
+    rows = squares, pulled, prior_precision, out
     groups = -(-len(out) // WIDTH)
-    statuses = over_rows(
-        symbols.sample_regressions, groups, new_key(rng), squares,
-        linear + prior_precision * prior_mean, prior_precision, out, grain=8,
-    )  # fmt: skip
-    failed = [status - 1 for status in statuses if status]
-    if failed:
+    statuses = over_rows(symbols.sample_regressions, groups, new_key(rng), *rows, grain=8)
+    if failed := [status - 1 for status in statuses if status]:
         raise FloatingPointError(
             f"the weights of row {min(failed)} have no finite posterior (have states exploded?)"
         )
@@ -231,6 +219,5 @@ def sample_loading_var(
 ) -> FloatArray:
     """The variance of each column given loadings ``(n, D)`` and its IG(shape, scale) prior."""
     squares = np.einsum("kd,kd->d", loadings, loadings)
-    return np.asarray(
-        (scale + 0.5 * squares) / rng.gamma(shape + 0.5 * len(loadings), size=len(squares))
-    )
+    gammas = rng.gamma(shape + 0.5 * len(loadings), size=len(squares))
+    return np.asarray((scale + 0.5 * squares) / gammas)

@@ -14,7 +14,8 @@ rows have the same integral.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,9 +119,8 @@ class Intercepts:
             code = _mixed(code ^ number.view(np.uint64))
         running = np.append(np.uint64(0), np.cumsum(code))  # modulo 2^64
         ends = np.searchsorted(individuals, np.arange(num + 1))
-        _, first, which = np.unique(
-            running[ends[1:]] - running[ends[:-1]], return_index=True, return_inverse=True
-        )
+        codes = running[ends[1:]] - running[ends[:-1]]
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
         size = np.diff(ends)[first]
         offsets = np.append(0, np.cumsum(size)).astype(np.int64)
         rows = np.arange(offsets[-1]) + np.repeat(ends[first] - offsets[:-1], size)
@@ -133,14 +133,10 @@ class Intercepts:
         self, patterns: Patterns, log_likelihood: Callable[[FloatArray], float]
     ) -> Leaning:
         """A distribution near that of x and the other weights: see `step`."""
-
-        def log_density(at: FloatArray) -> float:
-            return self._log_density(at, patterns, log_likelihood)
+        log_density = partial(self._log_density, patterns=patterns, log_likelihood=log_likelihood)
 
         def reflected(at: FloatArray) -> float:
-            positive = at.copy()
-            positive[0] = max(abs(at[0]), _LEAST)
-            return log_density(positive)
+            return log_density(np.append(max(abs(at[0]), _LEAST), at[1:]))
 
         guess = laplace(reflected, np.append(self._effects.start(), np.zeros(len(self._others))))
         guess.mean[0] = max(abs(guess.mean[0]), _LEAST)
@@ -153,14 +149,9 @@ class Intercepts:
         return self._weights(at)
 
     def step(
-        self,
-        rng: Generator,
-        x: FloatArray,
-        w: FloatArray,
-        near: Leaning,
-        patterns: Patterns,
+        self, rng: Generator, x: FloatArray, w: FloatArray, near: Leaning, patterns: Patterns,
         log_likelihood: Callable[[FloatArray], float],
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Hyperparameters and weights after a move, intercepts at 0.
 
         Parameters
@@ -174,10 +165,7 @@ class Intercepts:
             Of all individuals, from the log integral of each different one.
         """
         at = np.append(x, w[self._others] / _scales(x)[1])
-
-        def log_density(at: FloatArray) -> float:
-            return self._log_density(at, patterns, log_likelihood)
-
+        log_density = partial(self._log_density, patterns=patterns, log_likelihood=log_likelihood)
         if rng.random() < _SLICED:
             at = sample_hyperparameters(rng, log_density, at, near)
         weight = log_density(at) - float(near.log_density(at))
@@ -191,24 +179,23 @@ class Intercepts:
     def log_integrals(self, x: FloatArray, w: FloatArray, patterns: Patterns) -> FloatArray:
         """Log integral over the intercept of each different individual."""
         integrals = np.empty(len(patterns.offsets) - 1)
-        fixed = patterns.design @ w[self._others] + patterns.constants
-        log_integrals(
-            sd_at(float(x[0])), fixed, patterns.taken, patterns.reached, patterns.offsets, integrals
-        )
+        log_integrals(*self._groups(x, w, patterns), integrals)
         return integrals
 
     def with_intercepts(
         self, rng: Generator, x: FloatArray, w: FloatArray, patterns: Patterns, which: IntArray
     ) -> FloatArray:
         """The weights with an intercept drawn for each individual, which is like `which`."""
-        fixed = patterns.design @ w[self._others] + patterns.constants
-        sd, intercepts, w = sd_at(float(x[0])), np.empty(self.num_levels), w.copy()
-        draw_groups(
-            new_key(rng), sd, fixed, patterns.taken, patterns.reached, patterns.offsets, which,
-            intercepts,
-        )  # fmt: skip
-        w[self._levels] = sd * intercepts
+        groups, w = self._groups(x, w, patterns), w.copy()
+        intercepts = np.empty(self.num_levels)
+        draw_groups(new_key(rng), *groups, which, intercepts)
+        w[self._levels] = groups[0] * intercepts
         return w
+
+    def _groups(self, x: FloatArray, w: FloatArray, patterns: Patterns) -> tuple[Any, ...]:
+        """Individuals as compiled code takes them, the standard deviation first."""
+        fixed = patterns.design @ w[self._others] + patterns.constants
+        return sd_at(float(x[0])), fixed, *patterns[2:5]
 
     def _log_density(
         self, at: FloatArray, patterns: Patterns, log_likelihood: Callable[[FloatArray], float]
@@ -219,10 +206,8 @@ class Intercepts:
             return -math.inf
         x, w = self._weights(at)
         others, jacobian = w[self._others], (len(at) - 1) * math.log(_scales(at)[1])
-        integrals = self.log_integrals(x, w, patterns)
-        return float(
-            prior + jacobian - 0.5 * others @ (self._precision * others) + log_likelihood(integrals)
-        )
+        prior += jacobian - 0.5 * others @ (self._precision * others)
+        return float(prior + log_likelihood(self.log_integrals(x, w, patterns)))
 
     def _weights(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters, and weights whose intercepts are 0."""

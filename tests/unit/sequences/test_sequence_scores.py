@@ -207,7 +207,7 @@ def test_what_cannot_be_scored():
         one_step_ahead(draws, TEST)
     with pytest.raises(ValueError, match="2 training and 1 test"):
         one_step_ahead(posterior, TEST.take([0]), after=TRAIN)
-    with pytest.raises(ValueError, match="after must be the sequences that the posterior"):
+    with pytest.raises(ValueError, match="after must be the sequences that the run"):
         one_step_ahead(posterior, TEST, after=TEST)
     with pytest.raises(ValueError, match="posterior's 3 symbols, 0, 1, 2, got 4"):
         one_step_ahead(posterior, as_sequences([[3, 0]]))
