@@ -1,6 +1,9 @@
 """What a run of sequences can be asked: its methods, and the actions of ``pgmult sequences``."""
 
+from typing import ClassVar
+
 from pgmult.core.family import Family, Verb
+from pgmult.sequences.data.sequences import step_rows
 
 _ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain", "MultinomialTrend")
 _REPORTED = ("states", "emission", "rows", "psi")
@@ -21,3 +24,11 @@ SEQUENCES = Family(
         "report": Verb("pgmult.sequences.reports:report", models=_ALL, keeps=_REPORTED),
     },
 )
+
+
+class SequenceModel:
+    """What all models of sequences share: what their runs can be asked, and the rows of data."""
+
+    __slots__ = ()
+    family: ClassVar[Family] = SEQUENCES
+    observed_rows = staticmethod(step_rows)

@@ -104,12 +104,12 @@ def _filter(first, stop, steps, rows, predicted, weighed, final, log_predictive)
 
 
 @jit
-def _num_unsure(start, stop, steps):
-    """The most unsure steps of a sequence."""
+def _room(start, stop, steps, size):
+    """Room for distributions of contexts, before and given each unsure step of a sequence."""
     most = 0
     for s in range(start, stop):
         most = max(most, steps.unsure[steps.offsets[s] : steps.offsets[s + 1]].sum())
-    return most
+    return np.empty((most, size)), np.empty((most, size)), np.empty(size)
 
 
 @jit
@@ -120,9 +120,8 @@ def filter_contexts(worker, start, stop, steps, rows, log_predictive, probs, fin
     ``(num_steps, num_symbols)``, and ``final[s]``, the context after each sequence; `probs` or
     `final` without rows is left alone.
     """
-    size, most = rows.shape[0], _num_unsure(start, stop, steps)
-    predicted, weighed = np.empty((most, size)), np.empty((most, size))
-    after = np.empty(size)
+    size = rows.shape[0]
+    predicted, weighed, after = _room(start, stop, steps, size)
     for s in range(start, stop):
         first, last = steps.offsets[s], steps.offsets[s + 1]
         _filter(first, last, steps, rows, predicted, weighed, after, log_predictive)
@@ -145,9 +144,8 @@ def fill_symbols(worker, start, stop, key, steps, rows, log_predictive, filled):
     Filter forward, sample backward; `filled` has the observed symbols already.
     """
     size, num_symbols = rows.shape
-    most = _num_unsure(start, stop, steps)
-    predicted, weighed = np.empty((most, size)), np.empty((most, size))
-    after, oldest = np.empty(size), size // (num_symbols + 1)
+    predicted, weighed, after = _room(start, stop, steps, size)
+    oldest = size // (num_symbols + 1)
     for s in range(start, stop):
         first, last = steps.offsets[s], steps.offsets[s + 1]
         while last > first and steps.main[last - 1] == num_symbols:
@@ -194,9 +192,8 @@ def smooth_symbols(worker, start, stop, steps, rows, log_predictive, probs):
     what came before, where it was observed.
     """
     size, num_symbols = rows.shape
-    most = _num_unsure(start, stop, steps)
-    predicted, weighed = np.empty((most, size)), np.empty((most, size))
-    ratio, dist, joint = np.empty(size), np.empty(size), 0.0
+    predicted, weighed, dist = _room(start, stop, steps, size)
+    ratio, joint = np.empty(size), 0.0
     for s in range(start, stop):
         first, last = steps.offsets[s], steps.offsets[s + 1]
         _filter(first, last, steps, rows, predicted, weighed, dist, log_predictive)
@@ -239,8 +236,7 @@ def look_ahead(worker, start, stop, dists, rows, probs):
     for i in range(start, stop):
         dist[:] = dists[i]
         for t in range(probs.shape[1]):
-            for k in range(rows.shape[1]):
-                probs[i, t, k] = 0.0
+            probs[i, t] = 0.0
             for c in range(dist.size):
                 if dist[c] > 0.0:
                     for k in range(rows.shape[1]):

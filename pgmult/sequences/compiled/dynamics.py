@@ -48,12 +48,10 @@ def transition_sums(states, inputs, offsets, coefficients, zz, ze, ee):
                 x = e[i]
                 for j in range(i + 1):
                     ee[i, j] += x * e[j]
-    for i in range(num_rows + 1):
-        for j in range(i):
-            zz[j, i] = zz[i, j]
-    for i in range(n):
-        for j in range(i):
-            ee[j, i] = ee[i, j]
+    for square in (zz, ee):
+        for i in range(square.shape[0]):
+            for j in range(i):
+                square[j, i] = square[i, j]
 
 
 @jit
@@ -144,8 +142,7 @@ def scale_log_density(a, terms):
     G^-1 S G^-1, and the coefficients' deviation from their mean M, seen in the old units, is
     E = diag(1 / g, 1) B - M G^-1.
     """
-    n = a.size
-    num_rows = terms.mean.shape[0]
+    n, num_rows = a.size, terms.mean.shape[0]
     inverse, deviation = np.empty(n), np.empty((num_rows, n))
     for i in range(n):
         inverse[i] = math.exp(-a[i])
@@ -177,8 +174,7 @@ def slice_scales(key, direction, drop, terms, a):
 
     The level is `drop`, an exponential variate, below the density at 0.
     """
-    state = open_stream(key, np.int64(0))
-    u, state = uniform(state)
+    u, state = uniform(open_stream(key, np.int64(0)))
     left = -WIDTH * u
     right = left + WIDTH
     level, distance, stage = 0.0, 0.0, np.int64(START)

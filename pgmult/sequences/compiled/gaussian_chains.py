@@ -61,14 +61,13 @@ def _padded(n):
 
 
 @jit
-def _eliminate(
-    begin, length, J, h, start, drive, initial, precision, coupling, push, rows, terms, inverses
-):  # fmt: skip
+def _eliminate(begin, length, chains, rows, terms, inverses):
     """Eliminate a sequence, step after step; the growth of errors.
 
     Leaves each step's rows, linear terms and reciprocals of pivots. This is one function because an
     array that goes to another in a loop has its references counted each time.
     """
+    _, J, h, start, drive, initial, precision, coupling, push = chains
     n, is_driven, growth = start.size, drive.shape[0] > 0, 0.0
     width = _padded(n)
     diagonal, scaled = np.empty(n), np.empty(n * width)
@@ -163,7 +162,7 @@ def sample_chains(worker, start, stop, key, chains, draws, means, growths):
     terms, inverses = np.empty((longest, n)), np.empty((longest, n))
     for s in range(start, stop):
         begin, length = offsets[s], offsets[s + 1] - offsets[s]
-        growths[s] = _eliminate(begin, length, *chains[1:], rows, terms, inverses)
+        growths[s] = _eliminate(begin, length, chains, rows, terms, inverses)
         if not math.isfinite(growths[s]):
             continue
         state = open_stream(key, s)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
+from pgmult.compiled.vectors import copy
 from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
 
 SMALLEST = 1e-280
@@ -88,8 +89,7 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
         out[m] = weight
         top = max(top, weight)
     if top == -math.inf:
-        for m in range(num_states):
-            out[m] = predicted[m]
+        copy(predicted, out)
         return top
     total = 0.0
     for m in range(num_states):
@@ -123,8 +123,7 @@ def _filter(s, chains, filtered, log_predictive):
                     predicted[m] = -math.inf if in_logs else 0.0
         elif begin == end:
             log_predictive[t] = 0.0
-            for m in range(num_states):
-                filtered[row, m] = predicted[m]
+            copy(predicted, filtered[row])
             continue
         elif not in_logs and end == begin + 1 and counts[begin] == 1:
             symbol = symbols[begin]
@@ -157,12 +156,12 @@ def filter_sequences(worker, start, stop, chains, log_predictive):
 
 
 @jit
-def _room(offsets, start, stop, num_states):
-    """Rows for all steps of the longest sequence."""
-    longest = 0
+def _room(chains, start, stop):
+    """Rows of states for all steps of the longest sequence, and one more."""
+    longest, num_states = 0, chains.initial.size
     for s in range(start, stop):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    return np.empty((longest, num_states))
+        longest = max(longest, chains.offsets[s + 1] - chains.offsets[s])
+    return np.empty((longest, num_states)), np.empty(num_states)
 
 
 @jit
@@ -214,14 +213,11 @@ def _backward_weights(filtered, row, chains, cell, later, weights):
 @jit
 def sample_paths(worker, start, stop, key, chains, log_predictive, states):
     """States ~ p(z | x): filter forward, sample backward; log p(x_t | x_<t) comes with it."""
-    num_states = chains.initial.size
-    filtered = _room(chains.offsets, start, stop, num_states)
-    weights = np.empty(num_states)
+    filtered, weights = _room(chains, start, stop)
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
-        state = open_stream(key, s)
-        later = np.int64(-1)
+        state, later = open_stream(key, s), np.int64(-1)
         for t in range(last - 1, first - 1, -1):
             into = chains.which[min(t + 1, last - 1)]
             total = _backward_weights(filtered, t - first, chains, into, later, weights)
@@ -249,9 +245,8 @@ def smooth_paths(worker, start, stop, chains, log_predictive, smoothed, pairs):
 
     Pairs of first steps stay as they are.
     """
-    num_states = chains.initial.size
-    filtered = _room(chains.offsets, start, stop, num_states)
-    weights = np.empty(num_states)
+    filtered, weights = _room(chains, start, stop)
+    num_states = weights.size
     for s in range(start, stop):
         first, last = chains.offsets[s], chains.offsets[s + 1]
         _filter(s, chains, filtered[: last - first], log_predictive)
@@ -344,9 +339,9 @@ def add_up_counts(chains, cells, smoothed, pairs, counts):
     """
     first, moved, emitted = counts
     num_states, num_symbols = first.shape[2], emitted.shape[2]
-    for s in range(chains.offsets.size - 1):
+    for start in chains.offsets[:-1]:
         for m in range(num_states):
-            first[0, 0, m] += smoothed[chains.offsets[s], m]
+            first[0, 0, m] += smoothed[start, m]
     for t in range(smoothed.shape[0]):
         into = cells[t] if moved.shape[0] > 1 else 0
         cell = cells[t] if emitted.shape[0] > 1 else 0
@@ -391,8 +386,7 @@ def slice_log(key, x, drop, shape, rate, terms):
 
     The level is `drop`, an exponential variate, below the density at x.
     """
-    state = open_stream(key, np.int64(0))
-    u, state = uniform(state)
+    u, state = uniform(open_stream(key, np.int64(0)))
     left = x - u
     right = left + 1.0
     level, point, stage = 0.0, x, np.int64(START)
@@ -424,13 +418,11 @@ def likeliest_paths(worker, start, stop, chains, states):
                 if t == first:
                     following[j] = _log(chains.initial[j])
                     continue
-                following[j] = -math.inf
-                came_from[t - first, j] = 0
+                following[j], came_from[t - first, j] = -math.inf, 0
                 for i in range(num_states):
                     score = best[i] + chains.log_transition[chains.which[t], i, j]
                     if score > following[j]:
-                        following[j] = score
-                        came_from[t - first, j] = i
+                        following[j], came_from[t - first, j] = score, i
             for j in range(num_states):
                 best[j] = following[j]
                 for entry in range(chains.indptr[t], chains.indptr[t + 1]):

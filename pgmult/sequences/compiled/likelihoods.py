@@ -25,10 +25,7 @@ def log_likelihoods(positions, counts, loadings, offset, z, work, out):
     num_sticks, size = offset.shape[0], z.shape[1]
     psi, product, linear = work[0], work[1], work[2]
     out[:] = 0.0
-    reaching = 0
-    for e in range(positions.shape[0]):
-        reaching += counts[e]
-    first = 0
+    reaching, first = counts.sum(), 0
     for e in range(positions.shape[0]):
         position = positions[e]
         product[:] = 1.0
@@ -52,12 +49,8 @@ def log_likelihoods(positions, counts, loadings, offset, z, work, out):
 @jit(within=True)
 def _slope_at_sticks(positions, counts, psi, weight):
     """Log likelihood; `psi` becomes its slope and `weight` minus its second derivative."""
-    num_sticks = psi.shape[0]
-    value = 0.0
-    reaching = 0
-    for e in range(positions.shape[0]):
-        reaching += counts[e]
-    first = 0
+    num_sticks, value = psi.shape[0], 0.0
+    reaching, first = counts.sum(), 0
     for e in range(positions.shape[0]):
         for j in range(first, min(positions[e] + 1, num_sticks)):
             taken = counts[e] if j == positions[e] else 0

@@ -92,9 +92,9 @@ class Filtered(NamedTuple):
         States of all steps given all observations of their sequence.
     """
 
-    log_predictive: Floats
-    last: Floats
-    paths: Floats
+    log_predictive: NDArray[np.float64]
+    last: NDArray[np.float64]
+    paths: NDArray[np.float64]
 
 
 @jit

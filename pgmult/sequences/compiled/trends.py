@@ -27,13 +27,14 @@ from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 from pgmult.compiled.vectors import exp_minus, log1p
-from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
+from pgmult.sequences.compiled.brackets import FOUND, LEFT, RIGHT, SHRINK, START, look_next
 
 _Floats = NDArray[np.float64]
 DAMPING, SLOPE, NOISE, VOLATILITY, SCALE = range(5)
 NUM_PARAMETERS = 5
 _TURNS = 3  # of z, and of eps, a sweep
 _WIDTH = 1.5
+_OUT = 20  # widths at most that a slice is stepped out
 _LEAST = -1e300  # a slice is above it, so that searches end where nothing is possible
 
 
@@ -175,6 +176,9 @@ def _slice_parameter(p, x, now, white, series, work, state):
     """One slice update of a coordinate of x, in place; its density, and the stream's state."""
     e, state = exponential(state)
     u, state = uniform(state)
+    share, state = uniform(state)  # of the steps out that may be to the left (Neal 2003)
+    steps_left = int(_OUT * share)
+    steps_right = _OUT - 1 - steps_left
     floor, origin = max(now - e, _LEAST), x[p]
     left = origin - _WIDTH * u
     right = left + _WIDTH
@@ -186,6 +190,10 @@ def _slice_parameter(p, x, now, white, series, work, state):
         x[p] = point
         now = _density(x, white, series, work)
         above = now >= floor or point == origin
+        if stage == LEFT:
+            above, steps_left = above and steps_left > 0, steps_left - 1
+        elif stage == RIGHT:
+            above, steps_right = above and steps_right > 0, steps_right - 1
         stage, point, left, right = look_next(stage, above, point, origin, left, right, _WIDTH)
     return now, state
 

@@ -59,20 +59,13 @@ from scipy.special import logsumexp, xlogy
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
-from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
-from pgmult.sequences.data.sequences import (
-    Sequences,
-    one_of,
-    sequences_for,
-    simulate_symbols,
-    step_rows,
-)
-from pgmult.sequences.family import SEQUENCES
+from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
+from pgmult.sequences.family import SequenceModel
 
 _NO_PAIRS = np.empty((0, 0, 0))
 _START_ALPHA, _START_ETA = 1.0, 0.1  # where they are learned
@@ -115,19 +108,15 @@ def as_allowed(value: object, name: str) -> BoolArray:
     except ValueError as error:
         raise ValueError(f"{name} must be a square array of True and False: {error}") from None
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "bi":
-        raise ValueError(
-            f"{name} must be a square array of True and False, got shape {array.shape} of"
-            f" {array.dtype}"
-        )
+        kind = f"shape {array.shape} of {array.dtype}"
+        raise ValueError(f"{name} must be a square array of True and False, got {kind}")
     if not (none := array.any(axis=1)).all():
-        raise ValueError(
-            f"{name} must allow a state after each state, got none after {none.argmin()}"
-        )
+        raise ValueError(f"{name} must allow a state after each, got none after {none.argmin()}")
     return array.astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialHMM(Checked):
+class MultinomialHMM(SequenceModel, Checked):
     """Hidden Markov model with multinomial emissions.
 
     Parameters
@@ -177,7 +166,6 @@ class MultinomialHMM(Checked):
         "effective_states": (),
     }
     default_keep: ClassVar[tuple[str, ...]] = (*axes_of(MultinomialHMMState), "effective_states")
-    family: ClassVar[Family] = SEQUENCES
     takes: ClassVar[tuple[str, ...]] = ("channels", "known states")
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
@@ -190,11 +178,8 @@ class MultinomialHMM(Checked):
         return np.ones((M, M), dtype=np.bool_) if self.allowed is None else self.allowed
 
     def _complete(self) -> None:
-        if self.allowed is not None and len(self.allowed) != self.num_states:
-            raise ValueError(
-                f"allowed must have a row for each of {self.num_states} states, got"
-                f" {len(self.allowed)}"
-            )
+        if len(self.possible) != self.num_states:
+            raise ValueError(f"allowed must have {self.num_states} rows, got {len(self.possible)}")
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
@@ -479,8 +464,6 @@ class MultinomialHMM(Checked):
         symbols = one_of(chances[:, 1, :-1], emits.reshape(*new.shape, -1))
         return probs.reshape(-1, steps, data.num_symbols), symbols
 
-    observed_rows = staticmethod(step_rows)
-
     def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
@@ -597,10 +580,8 @@ def chains_of(
         The cell of each step.
     """
     if emission.shape[-1] != data.num_symbols:
-        raise ValueError(
-            f"the model's states emit {emission.shape[-1]} symbols, the data have"
-            f" {data.num_symbols}"
-        )
+        sizes = f"{emission.shape[-1]} symbols, the data have {data.num_symbols}"
+        raise ValueError(f"the model's states emit {sizes}")
     symbols, by_symbol = data.symbols, emission.T
     if emission.ndim == 3:
         by_symbol = emission[which[data.step_of_entry], :, symbols]
@@ -678,12 +659,14 @@ def _emission_terms(channels: list[FloatArray]) -> _Terms:
     values, times = np.unique(np.concatenate(channels, axis=1), return_counts=True)
     totals = np.concatenate([counts.sum(axis=1) for counts in channels])
     numbers = np.repeat([float(counts.shape[1]) for counts in channels], len(channels[0]))
-    return (
-        np.concatenate([times, np.full(len(totals), -1.0)]),
-        np.concatenate([values, totals]),
-        np.concatenate([np.ones(len(values)), numbers]),
-        np.zeros(len(values) + len(totals)),
-    )
+    cells = times.astype(np.float64), values, np.ones(len(values))
+    return joined_terms(cells, (np.full(len(totals), -1.0), totals, numbers))
+
+
+def joined_terms(*parts: tuple[FloatArray, FloatArray, FloatArray]) -> _Terms:
+    """Terms of cells and of totals, each by times, what is added and slopes; bases are 0."""
+    times, added, slopes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return times, added, slopes, np.zeros(len(times))
 
 
 def sample_concentrations(

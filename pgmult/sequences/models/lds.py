@@ -55,7 +55,6 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit, logit
 
-from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
 from pgmult.core.sweeps import Sampled
@@ -67,8 +66,8 @@ from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import Sums, SweepsInBlocks, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
-from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols, step_rows
-from pgmult.sequences.family import SEQUENCES
+from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols
+from pgmult.sequences.family import SequenceModel
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
 from pgmult.sequences.updates.lds_moves import PolyaGamma, sampler
@@ -83,7 +82,9 @@ _MOST_NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDSState], Checked):
+class MultinomialLDS(
+    SequenceModel, Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDSState], Checked
+):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters
@@ -155,7 +156,6 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         "probs": ("step", "symbol"), "eigenvalue_moduli": ("mode",), "amplitudes": ("axis",),
         "lagged_amplitudes": ("axis",), "sds": ("pooled", "sd"),
     }  # fmt: skip
-    family: ClassVar[Family] = SEQUENCES
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
     predictive_variables: ClassVar[tuple[str, ...]] = (
@@ -188,12 +188,11 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             pooled_of(design, self.priors, self.state_dim)  # refuses what it does not take
             if not sequences.num_effects:
                 sequences = sequences.with_design(design, effects=True)
-        rows = self.state_dim + self._num_fixed(sequences)
-        if self.dynamics is not None and len(self.dynamics.mean) != rows:
-            raise ValueError(
-                f"dynamics must have a row for each of {self.state_dim} states and"
-                f" {rows - self.state_dim} inputs, got {len(self.dynamics.mean)}"
-            )
+        states, inputs = self.state_dim, self._num_fixed(sequences)
+        rows = states + inputs if self.dynamics is None else len(self.dynamics.mean)
+        if rows != states + inputs:
+            each = f"each of {states} states and {inputs} inputs"
+            raise ValueError(f"dynamics must have a row for {each}, got {rows}")
         return sequences
 
     def coords(self, data: Sequences) -> Coords:
@@ -337,10 +336,9 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
         self, state: LDSState, data: Sequences, potential: DensePotential | None = None
     ) -> LinearDynamics:
         """The distribution of the states given all else, times a potential."""
-        u, states = self.driving(data), LinearDynamics(
-            state.transition, state.noise_cov, state.initial_mean, state.initial_cov, data.offsets,
-            potential=potential,
-        )  # fmt: skip
+        first, u = (state.initial_mean, state.initial_cov), self.driving(data)
+        A, Q = state.transition, state.noise_cov
+        states = LinearDynamics(A, Q, *first, data.offsets, potential=potential)
         return states if u is None else states.driven(u, state.input_weights)
 
     # ------------------------------------------------------------------ the sampler
@@ -407,8 +405,6 @@ class MultinomialLDS(Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDS
             new = lower_cholesky(draw["noise_cov"]) @ np.array(white)
             drives = np.concatenate([draw["input_weights"], new], axis=1)
         return {**draw, "emission_weights": emits, "input_weights": drives}
-
-    observed_rows = staticmethod(step_rows)
 
     def row_probs(self, draw: Mapping[str, object], data: Sequences) -> FloatArray:
         """Probabilities of steps: ``probs``, or those given ``states`` and parameters."""

@@ -46,16 +46,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.sweeps import Sampled
 from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
-from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, step_rows, with_rows
-from pgmult.sequences.family import SEQUENCES
-from pgmult.sequences.models.hmm import as_allowed, dirichlet_rows, slice_log
+from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, with_rows
+from pgmult.sequences.family import SequenceModel
+from pgmult.sequences.models.hmm import as_allowed, dirichlet_rows, joined_terms, slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
 _NEAR = 20  # steps of a gap that a chain fills at its start
@@ -81,7 +80,7 @@ class MarkovChainState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
+class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
     """Markov chain of symbols whose rows are drawn towards those of shorter contexts.
 
     Parameters
@@ -112,7 +111,6 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MarkovChainState)
     default_keep: ClassVar[tuple[str, ...]] = ("rows", "strengths")
-    family: ClassVar[Family] = SEQUENCES
     predictive_variables: ClassVar[tuple[str, ...]] = ("rows",)
 
     def as_data(self, data: object) -> Sequences:
@@ -313,8 +311,6 @@ class MarkovChain(Sampled[Sequences, MarkovChainState], Checked):
             context = self._next(context, symbols[:, t], number)
         return probs[which], symbols
 
-    observed_rows = staticmethod(step_rows)
-
     def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         state = MarkovChainState(draw["rows"], np.full(self.order, np.nan))
@@ -406,12 +402,8 @@ class ChainSampler:
     ) -> float:
         """A strength given the counts of its level, its rows integrated out."""
         sizes, times = np.unique(totals[totals > 0.0], return_counts=True)
-        terms = (
-            np.concatenate([np.ones(len(taken)), -times.astype(np.float64)]),
-            np.concatenate([taken, sizes]),
-            np.concatenate([share, np.ones(len(sizes))]),
-            np.zeros(len(taken) + len(sizes)),
-        )
+        cells, totals = (np.ones(len(taken)), taken, share), -times.astype(np.float64)
+        terms = joined_terms(cells, (totals, sizes, np.ones(len(sizes))))
         return slice_log(rng, terms, value, self.model.strength_shape, self.model.strength_rate)
 
 
@@ -433,9 +425,7 @@ def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
         With the sequence, the step and the symbols of the first, or if there are other symbols.
     """
     if len(allowed) != data.num_symbols:
-        raise ValueError(
-            f"allowed must have a row for each of {data.num_symbols} symbols, got {len(allowed)}"
-        )
+        raise ValueError(f"allowed must have {data.num_symbols} rows, got {len(allowed)}")
     steps = steps_of(data, 1)
     observed = np.flatnonzero(steps.main < data.num_symbols)
     sequence = data.sequence_of_step[observed]

@@ -54,22 +54,10 @@ from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models.hmm import (
-    MultinomialHMM,
-    MultinomialHMMState,
-    leading,
-    log_predictive_of,
-    sample_concentrations,
-    sample_paths,
-)
-from pgmult.sequences.updates.summed_out import (
-    Effects,
-    OrderedSticks,
-    Parts,
-    of_rows,
-    predictors,
-    walk_summed_out,
-)
+from pgmult.sequences.models import hmm
+from pgmult.sequences.models.hmm import MultinomialHMM, MultinomialHMMState
+from pgmult.sequences.updates import summed_out
+from pgmult.sequences.updates.summed_out import Effects, OrderedSticks, Parts
 
 ACTED = ("transitions", "emissions")
 _LEAST_SHARE = 1e-6  # of first transitions and emissions
@@ -367,8 +355,8 @@ class MixedHMM(MultinomialHMM):
         with one_blas_thread():
             moved, chains = move_probabilities(rng, self, state, data)
         plain = self._plain
-        counts = plain._count(sample_paths(rng, chains), data)
-        rows = plain._draw_rows(rng, counts, *sample_concentrations(rng, plain, state, counts))
+        counts = plain._count(hmm.sample_paths(rng, chains), data)
+        rows = plain._draw_rows(rng, counts, *hmm.sample_concentrations(rng, plain, state, counts))
         if self.acts_on(1):
             rows = replace(rows, transition=moved.transition)
         if self.acts_on(2):
@@ -459,7 +447,7 @@ def blank_chains(
         symbols = symbols + data.num_symbols * which[data.step_of_entry]
     return compiled.HiddenChains(
         data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
-        moves, log_moves, emits, log_emits, False, leading(moves, which), data.known,
+        moves, log_moves, emits, log_emits, False, hmm.leading(moves, which), data.known,
     )  # fmt: skip
 
 
@@ -499,24 +487,23 @@ class SummedOut:
                 continue
             prior = sticks.information(before[i])[0]
             psi = sticks.psi(rows[i])
-            parts.append(of_rows(psi, information[i].reshape(prior.shape) + prior))
-        self.parts: Parts = (parts[0], parts[1], parts[2])
-        self.before = before[0], before[1], before[2]
+            parts.append(summed_out.of_rows(psi, information[i].reshape(prior.shape) + prior))
+        self.parts: Parts = tuple(parts)
+        self.before = tuple(before)
         self._orders = tuple(item.order for item in self.sticks)
         self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
 
     def psi(self, parts: Parts) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
-        return [predictors(*pair) for pair in zip(parts, self.sticks, strict=True)]
+        return [summed_out.predictors(*pair) for pair in zip(parts, self.sticks, strict=True)]
 
-    def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
         """How often the categories of each row occurred, in expectation given observations."""
         T, M = self._data.num_steps, len(self._blank.initial)
         smoothed, pairs = np.empty((T, M)), np.zeros((T, M, M))
         room, size = (np.empty(T), smoothed, pairs), self._data.num_sequences
         over_rows(compiled.smooth_paths, size, self.chains(psi), *room, grain=1)
-        first, moves, emits = self.before
-        counts = np.zeros_like(first), np.zeros_like(moves), np.zeros_like(emits)
+        counts = tuple(np.zeros_like(before) for before in self.before)
         compiled.add_up_counts(self._blank, self.seen.which, smoothed, pairs, counts)
         return counts
 
@@ -527,13 +514,12 @@ class SummedOut:
 
     def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
         """Log likelihood of predictors."""
-        return float(log_predictive_of(self.chains(psi)).sum())
+        return float(hmm.log_predictive_of(self.chains(psi)).sum())
 
     def chains(self, psi: Sequence[FloatArray]) -> compiled.HiddenChains:
         """The sequences and the probabilities of predictors, until others are asked for."""
         arguments = max(map(len, psi)), tuple(psi), self._orders, self._blank
-        least = min(over_rows(compiled.break_sticks, *arguments))
-        if least >= compiled.SMALLEST:
+        if min(over_rows(compiled.break_sticks, *arguments)) >= compiled.SMALLEST:
             return self._blank
         with np.errstate(divide="ignore"):
             logs = np.log(self._blank.transition)
@@ -550,7 +536,7 @@ def move_probabilities(
     at = SummedOut(model, state, data)
     parts = at.parts
     if all(np.isfinite(moved.weights).all() for moved in parts):  # a row may have a 0
-        parts = walk_summed_out(rng, parts, at.leap, data.num_steps)
+        parts = summed_out.walk_summed_out(rng, parts, at.leap, data.num_steps)
     chains, share = at.chains(at.psi(parts)), at.seen.share
     emissions = chains.emission.reshape(-1, data.num_symbols, model.num_states)
     transition, emission = (

@@ -113,15 +113,12 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         """
         sequences = MixedHMM.as_data(self, data)
         if sequences.num_symbols != self.num_states:
+            sizes = f"{sequences.num_symbols}, got {self.num_states}"
+            raise ValueError(f"num_states must be the number of symbols, {sizes}")
+        if len(many := np.flatnonzero(sequences.totals > 1)):
             raise ValueError(
-                f"num_states must be the number of symbols, {sequences.num_symbols}, got"
-                f" {self.num_states}"
-            )
-        if (sequences.totals > 1).any():
-            step = int(np.argmax(sequences.totals > 1))
-            raise ValueError(
-                f"a Markov chain has one symbol a step, got {sequences.totals[step]} at step"
-                f" {step + 1} (MixedHMM takes several)"
+                f"a Markov chain has one symbol a step, got {sequences.totals[many[0]]} at step"
+                f" {many[0] + 1} (MixedHMM takes several)"
             )
         if self.allowed is not None:
             refuse_not_allowed(sequences, self.allowed)
@@ -176,8 +173,8 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         return TransitionSampler(self, data)
 
 
-class _Steps:
-    """The symbols of all steps, and which of them are drawn.
+class _StickSampler:
+    """What both samplers of a Markov chain of symbols with inputs start from.
 
     Parameters
     ----------
@@ -187,53 +184,22 @@ class _Steps:
     Attributes
     ----------
     symbols : int array, ``(num_steps,)``
-        -1 where one is missing.
+        The symbols of all steps, -1 where one is missing.
     is_over : bool array, ``(num_steps,)``
         After the last observation of a sequence.
     is_drawn : bool array, ``(num_steps,)``
-        Missing before it.
-    """
-
-    def __init__(self, model: MixedMarkovChain, data: Sequences):
-        self._model, self._data = model, data
-        self.symbols = np.full(data.num_steps, -1)
-        self.symbols[data.observed] = data.symbols
-        observed = np.append(0, np.cumsum(self.symbols >= 0))
-        self.is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
-        self.is_over &= self.symbols < 0
-        self.is_drawn = (self.symbols < 0) & ~self.is_over
-
-    def draw(self, rng: Generator, state: MixedHMMState) -> IntArray:
-        """The symbols with missing ones drawn, -1 after the last observation."""
-        if not self.is_drawn.any():
-            return self.symbols
-        paths = sample_paths(rng, self._model.chains(state, self._data))
-        return np.where(self.is_over, -1, paths)
-
-    def transitions(self, symbols: IntArray) -> IntArray:
-        """The steps into which both symbols are those of a transition."""
-        is_one = self._data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
-        return np.flatnonzero(is_one)
-
-    def initial(self, rng: Generator, first: IntArray) -> FloatArray:
-        """Probabilities of first symbols given some, of which -1 says nothing."""
-        counts = np.bincount(first[first >= 0], minlength=self._model.num_states)
-        return rng.dirichlet(self._model.initial_concentration + counts)
-
-
-class _StickSampler:
-    """What both samplers of a Markov chain of symbols with inputs start from.
-
-    Parameters
-    ----------
-    model : MixedMarkovChain
-    data : Sequences
+        Missing before it: the symbol is drawn.
     """
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self.model, self.data, self._inputs = model, data, model.seen(data.design, data.order)
-        self._terms, self._steps = self._inputs.acting[1], _Steps(model, data)
+        self._terms, self.symbols = self._inputs.acting[1], np.full(data.num_steps, -1)
         self._is_free = np.abs(self._terms.shifts) < _CERTAIN  # neither ruled out nor certain
+        self.symbols[data.observed] = data.symbols
+        observed = np.append(0, np.cumsum(data.observed))
+        self.is_over = observed[1:] == np.repeat(observed[data.offsets[1:]], data.lengths)
+        self.is_over &= ~data.observed
+        self.is_drawn = ~data.observed & ~self.is_over
 
     def init(self, rng: Generator) -> MixedHMMState:
         """A draw near the posterior of what is observed, and a sweep."""
@@ -242,6 +208,23 @@ class _StickSampler:
             for s in range(len(w)):
                 x[s], w[s] = self._start(rng, s)
         return self.step(rng, self.model.state_at(np.full(M, 1.0 / M), w, x, self.data))
+
+    def draw(self, rng: Generator, state: MixedHMMState) -> IntArray:
+        """The symbols with missing ones drawn, -1 after the last observation."""
+        if not self.is_drawn.any():
+            return self.symbols
+        paths = sample_paths(rng, self.model.chains(state, self.data))
+        return np.where(self.is_over, -1, paths)
+
+    def transitions(self, symbols: IntArray) -> IntArray:
+        """The steps into which both symbols are those of a transition."""
+        is_one = self.data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
+        return np.flatnonzero(is_one)
+
+    def initial(self, rng: Generator, first: IntArray) -> FloatArray:
+        """Probabilities of first symbols given some, of which -1 says nothing."""
+        counts = np.bincount(first[first >= 0], minlength=self.model.num_states)
+        return rng.dirichlet(self.model.initial_concentration + counts)
 
     def _start(self, rng: Generator, s: int) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights of a stick."""
@@ -257,15 +240,15 @@ class TransitionSampler(_StickSampler):
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         super().__init__(model, data)
-        drawn = self._steps.is_drawn
-        steps = (drawn | np.append(False, drawn[:-1])) & data.follows & ~self._steps.is_over
+        beside = self.is_drawn | np.append(False, self.is_drawn[:-1])
+        steps = beside & data.follows & ~self.is_over
         is_open = np.isin(np.arange(len(self._inputs.share)), self._inputs.which[steps])
         self._of_stick = self._approximations(is_open)
 
     def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Additive, Approximation]]:
         """What moves the weights of each stick, at open cells and those where it was reached."""
         family, moving = self._terms.latent.family, list[tuple[IntArray, Additive, Approximation]]()
-        taken, reached = self._tried(self._steps.symbols)
+        taken, reached = self._tried(self.symbols)
         with one_blas_thread():
             for s, shift in enumerate(self._terms.shifts):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
@@ -278,7 +261,7 @@ class TransitionSampler(_StickSampler):
     def _tried(self, symbols: IntArray) -> tuple[FloatArray, FloatArray]:
         """How often each stick was taken and reached, ``(num_cells, num_sticks)`` each."""
         M, size = self.model.num_states, len(self._inputs.share)
-        step = self._steps.transitions(symbols)
+        step = self.transitions(symbols)
         place = (self._inputs.which[step] * M + symbols[step - 1]) * M + symbols[step]
         counts = np.bincount(place, minlength=size * M * M).astype(np.float64)
         taken, reached = self._terms.sticks.tried(counts.reshape(size, M, M))
@@ -292,8 +275,8 @@ class TransitionSampler(_StickSampler):
 
     def step(self, rng: Generator, state: MixedHMMState) -> MixedHMMState:
         """The state after one sweep."""
-        symbols = self._steps.draw(rng, state)
-        initial = self._steps.initial(rng, symbols[self.data.offsets[:-1]])
+        symbols = self.draw(rng, state)
+        initial = self.initial(rng, symbols[self.data.offsets[:-1]])
         taken, reached = self._tried(symbols)
         w, x = state.weights.copy(), state.hyperparameters.copy()
         with one_blas_thread():
@@ -325,21 +308,20 @@ class InterceptSampler(_StickSampler):
         ]
         self._breaks = np.argsort(self._terms.sticks.order, axis=1)
         self._individual = self._sticks[0].individuals[self._inputs.which]
-        self._ways = self._all_ways()
-        if self._ways is not None:
-            ways = self._ways
+        self._ways = ways = self._all_ways()
+        if ways is not None:
             self._different = self._patterns(ways.way, len(ways.first), ways.step, ways.symbols)
         with one_blas_thread():
             self._near = self._distributions()
 
     def _distributions(self) -> list[Leaning]:
         """Distributions near those of each stick: of what is observed, then of all ways."""
-        both = zip(self._sticks, self._of_symbols(self._steps.symbols), strict=True)
+        both = zip(self._sticks, self._of_symbols(self.symbols), strict=True)
         near = [
             stick.distribution(patterns, patterns.copies(patterns.which).dot)
             for stick, patterns in both
         ]
-        if self._ways is None or not self._steps.is_drawn.any():
+        if self._ways is None or not self.is_drawn.any():
             return near
         alike = np.full(self.model.num_states, 1.0 / self.model.num_states)
         for _ in range(_ROUNDS):
@@ -352,7 +334,7 @@ class InterceptSampler(_StickSampler):
 
     def _of_symbols(self, symbols: IntArray) -> list[Patterns]:
         """The different individuals with these symbols of all steps."""
-        step = self._steps.transitions(symbols)
+        step = self.transitions(symbols)
         pairs = np.stack([symbols[step - 1], symbols[step]])
         return self._patterns(self._individual[step], self._sticks[0].num_levels, step, pairs)
 
@@ -376,7 +358,7 @@ class InterceptSampler(_StickSampler):
         every = np.arange(self._sticks[0].num_levels)
         if not is_one.all() or not np.array_equal(np.sort(of_sequence), every):
             return None
-        return _Ways.of(self._steps, self.data, self.model.num_states)
+        return _Ways.of(self)
 
     def _start(self, rng: Generator, s: int) -> tuple[FloatArray, FloatArray]:
         """A draw from the distribution near that of what is observed."""
@@ -387,7 +369,7 @@ class InterceptSampler(_StickSampler):
         x, w = state.hyperparameters.copy(), state.weights.copy()
         with one_blas_thread():
             if self._ways is None:
-                symbols = self._steps.draw(rng, state)
+                symbols = self.draw(rng, state)
                 first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
                 like = [alike.which for alike in patterns]
                 for s in np.flatnonzero(self._is_free).tolist():
@@ -405,7 +387,7 @@ class InterceptSampler(_StickSampler):
                     x[s], w[s] = self._terms.latent.family.sample(rng)
                     continue
                 w[s] = stick.with_intercepts(rng, x[s], w[s], patterns[s], like[s])
-        return self.model.state_at(self._steps.initial(rng, first), w, x, self.data)
+        return self.model.state_at(self.initial(rng, first), w, x, self.data)
 
     def _move(self, rng: Generator, initial: FloatArray, x: FloatArray, w: FloatArray) -> IntArray:
         """Move hyperparameters and weights, in place, and return a way of each sequence then."""
@@ -420,11 +402,8 @@ class InterceptSampler(_StickSampler):
 
     def _integrals(self, x: Sequence[FloatArray], w: Sequence[FloatArray]) -> FloatArray:
         """Log integrals of each stick and way, ``(num_sticks, num_ways)``."""
-        sticks = zip(self._sticks, self._different, x, w, strict=True)
-        return np.array([
-            stick.log_integrals(x_s, w_s, patterns)[patterns.which]
-            for stick, patterns, x_s, w_s in sticks
-        ])  # fmt: skip
+        both = enumerate(zip(self._sticks, self._different, strict=True))
+        return np.array([one.log_integrals(x[s], w[s], p)[p.which] for s, (one, p) in both])
 
     def _log_likelihood(
         self, s: int, initial: FloatArray, integrals: FloatArray
@@ -458,9 +437,10 @@ class _Ways(NamedTuple):
     offsets: IntArray
 
     @classmethod
-    def of(cls, steps: _Steps, data: Sequences, size: int) -> "_Ways | None":
+    def of(cls, chains: _StickSampler) -> "_Ways | None":
         """The ways of all sequences; None if they are many."""
-        before = np.append(0, np.cumsum(steps.is_drawn))
+        data, size, is_drawn = chains.data, chains.model.num_states, chains.is_drawn
+        before = np.append(0, np.cumsum(is_drawn))
         gaps = np.diff(before[data.offsets])
         if (data.lengths * float(size) ** gaps).sum() > _MOST_WAYS:
             return None
@@ -473,7 +453,7 @@ class _Ways(NamedTuple):
         step = np.arange(begin[-1]) - np.repeat(begin[:-1] - data.offsets[sequence], length)
         rank = before[step] - before[data.offsets[sequence]][way]
         digit = (way - offsets[sequence][way]) // size**rank % size
-        symbols = np.where(steps.is_drawn[step], digit, steps.symbols[step])
+        symbols = np.where(is_drawn[step], digit, chains.symbols[step])
         pairs = np.stack([np.roll(symbols, 1), symbols])
         at = np.flatnonzero(data.follows[step] & (pairs >= 0).all(axis=0))
         return cls(way[at], step[at], pairs[:, at], symbols[begin[:-1]], offsets)

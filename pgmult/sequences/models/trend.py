@@ -41,7 +41,6 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp, xlogy
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.sweeps import Sampled, Scan
 from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray
@@ -49,14 +48,8 @@ from pgmult.core.validate import as_finite, new_key
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import Pairs
 from pgmult.sequences.compiled import trends as compiled
-from pgmult.sequences.data.sequences import (
-    Sequences,
-    one_of,
-    sequences_for,
-    simulate_symbols,
-    step_rows,
-)
-from pgmult.sequences.family import SEQUENCES
+from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
+from pgmult.sequences.family import SequenceModel
 
 _FIRST_SD = 5.0  # of first levels
 _PRIOR = np.array([[1.0, 1.5], [-1.5, 1.0], [-1.5, 1.0], [-1.4, 1.0], [-4.0, 2.0]])
@@ -68,10 +61,8 @@ def as_prior(prior: ArrayLike, name: str = "prior") -> FloatArray:
     """Means and standard deviations, ``(5, 2)``."""
     rows = as_finite(prior, name)
     if rows.shape != _PRIOR.shape or (rows[:, 1] <= 0.0).any():
-        raise ValueError(
-            f"{name} must have five rows of a mean and a positive standard deviation, got"
-            f" {np.asarray(prior).tolist()}"
-        )
+        wanted = "five rows of a mean and a positive standard deviation"
+        raise ValueError(f"{name} must have {wanted}, got {np.asarray(prior).tolist()}")
     return rows
 
 
@@ -111,7 +102,7 @@ class TrendState:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
+class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
     """Levels with damped slopes and noise that changes with time, for each stick by itself.
 
     Parameters
@@ -142,7 +133,6 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         "volatility": ("sequence", "stick"), "last_trends": ("sequence", "stick", "trend"),
         "last_probs": ("sequence", "symbol"), "probs": ("step", "symbol"),
     }  # fmt: skip
-    family: ClassVar[Family] = SEQUENCES
     predictive_variables: ClassVar[tuple[str, ...]] = (
         "coordinates", "log_scales", "last_trends", "psi",
     )  # fmt: skip
@@ -293,8 +283,6 @@ class MultinomialTrend(Sampled[Sequences, TrendState], Checked):
         """New observations given psi of one draw, as counts of steps."""
         made = simulate_symbols(rng, self.link(data).probs(draw["psi"]), data)
         return np.asarray(made.to_csr().toarray())
-
-    observed_rows = staticmethod(step_rows)
 
     def row_probs(self, draw: Mapping[str, Any], data: Sequences) -> FloatArray:
         """Probabilities of steps: ``probs``, or those given ``psi``."""

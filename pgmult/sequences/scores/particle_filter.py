@@ -76,14 +76,9 @@ def own_streams(keys: NDArray[np.uint64]) -> list[Generator]:
 
 
 def particle_filter(
-    rng: Generator,
-    draws: Sequence[StateSpaceDraw],
-    data: Sequences,
-    num_particles: int = 200,
-    *,
-    num_last: int = 0,
-    num_paths: int = 0,
-) -> particles.Filtered:
+    rng: Generator, draws: Sequence[StateSpaceDraw], data: Sequences, num_particles: int = 200, *,
+    num_last: int = 0, num_paths: int = 0,
+) -> particles.Filtered:  # fmt: skip
     """Filter every sequence under every draw.
 
     Random numbers of a sequence depend on it alone: see `own_keys`.

@@ -69,13 +69,9 @@ class Search(Comparison):
 
 
 def compare(
-    run: Posterior,
-    other: Posterior | None = None,
-    *,
-    held_out: object = None,
-    names: tuple[str, str] = ("the first", "the second"),
-    random_seed: int = 0,
-) -> Comparison:
+    run: Posterior, other: Posterior | None = None, *, held_out: object = None,
+    names: tuple[str, str] = ("the first", "the second"), random_seed: int = 0,
+) -> Comparison:  # fmt: skip
     """Does a run predict the next step better than shares, Markov chains and hidden states do, or
     than another run?
 
@@ -139,12 +135,9 @@ def _unit(data: Sequences) -> str:
 
 
 def best_model(
-    data: Sequences,
-    models: Mapping[str, object],
-    random_seed: int = 0,
-    *,
+    data: Sequences, models: Mapping[str, object], random_seed: int = 0, *,
     callback: Callable[[str, Posterior], object] | None = None,
-) -> tuple[str, Search]:
+) -> tuple[str, Search]:  # fmt: skip
     """Choose one of some models by brief runs of each: the best, or the first as good as it.
 
     The last quarter of the shortest sequence, if that has eight steps or more, is held out of all
@@ -204,12 +197,9 @@ def _thinned(data: Sequences) -> Sequences:
 
 
 def search_state_dim(
-    data: object,
-    candidates: Sequence[int] | None = None,
-    *,
-    make_model: Callable[[int], object] | None = None,
-    random_seed: int = 0,
-) -> tuple[int, Comparison]:
+    data: object, candidates: Sequence[int] | None = None, *,
+    make_model: Callable[[int], object] | None = None, random_seed: int = 0,
+) -> tuple[int, Comparison]:  # fmt: skip
     """Choose the number of dimensions, or of hidden states, that predicts best by brief runs.
 
     The last quarter of the shortest sequence, where that has eight steps or more, is predicted;

@@ -206,8 +206,8 @@ class Intercepts:
             return -math.inf
         x, w = self._weights(at)
         others, jacobian = w[self._others], (len(at) - 1) * math.log(_scales(at)[1])
-        prior += jacobian - 0.5 * others @ (self._precision * others)
-        return float(prior + log_likelihood(self.log_integrals(x, w, patterns)))
+        density = prior + jacobian - 0.5 * others @ (self._precision * others)
+        return float(density + log_likelihood(self.log_integrals(x, w, patterns)))
 
     def _weights(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters, and weights whose intercepts are 0."""

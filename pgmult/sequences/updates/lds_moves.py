@@ -70,23 +70,9 @@ from pgmult.sequences.compiled.white_paths import Observations, PathParameters, 
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState
-from pgmult.sequences.updates.conjugate import (
-    RegressionSums,
-    draw_dynamics,
-    draw_initial,
-    first_sums,
-    sample_loading_var,
-    sample_rows,
-    transition_sums,
-)
-from pgmult.sequences.updates.sites import (
-    NoiseIntegratedOut,
-    RowProposal,
-    SitedBlock,
-    grid_of_sds,
-    log_density_of_sds,
-    many_a_step,
-)
+from pgmult.sequences.updates import conjugate, sites
+from pgmult.sequences.updates.conjugate import RegressionSums, first_sums
+from pgmult.sequences.updates.sites import NoiseIntegratedOut, SitedBlock, many_a_step
 from pgmult.sequences.updates.spectral_start import spectral_states
 
 if TYPE_CHECKING:
@@ -175,7 +161,7 @@ class PolyaGamma:
             omega = self.active.augment(rng, design, state.weights)
             statistics = self.active.statistics(omega, design)
             state = self.draw_weights(rng, state, *statistics, effects=False)
-        later = transition_sums(states, data.offsets, self.driving, about)
+        later = conjugate.transition_sums(states, data.offsets, self.driving, about)
         first = first_sums(states, data.offsets, first_mean)
         return self.draw_dynamics(rng, state, later, first)
 
@@ -199,7 +185,7 @@ class PolyaGamma:
         model, offsets, design = self.model, self.data.offsets, self.design(state.states)
         potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
         states = model.states_given(state, self.data, potential).sample(rng)
-        later = transition_sums(states, offsets, self.driving, state.dynamics)
+        later = conjugate.transition_sums(states, offsets, self.driving, state.dynamics)
         first = first_sums(states, offsets, state.initial_mean)
         design[:, : model.state_dim] = states
         statistics = self.active.statistics(omega, design, pull)
@@ -207,14 +193,9 @@ class PolyaGamma:
         return state.changed(states=states), sums
 
     def local_move(
-        self,
-        rng: Rng | None,
-        state: LDSState,
-        held: Noise,
-        delta: FloatArray,
-        factors: FloatArray,
-        weights: FloatArray,
-    ) -> tuple[LDSState, None, Sums]:
+        self, rng: Rng | None, state: LDSState, held: Noise, delta: FloatArray,
+        factors: FloatArray, weights: FloatArray,
+    ) -> tuple[LDSState, None, Sums]:  # fmt: skip
         """A block's states after the moves of their level and scales; their noise."""
         states, noise = state.states + delta, state.noise
         if held is not None and rng is not None:
@@ -238,30 +219,25 @@ class PolyaGamma:
         state, delta = self.move_level(rng, state, later)
         state = self.draw_dynamics(rng, state, *moved_sums(later, first, delta))
         state, factors, weights = *self.move_scales(rng, state), state.weights
-        has_noise = len(state.noise_sd) > 0
-        ask(Ask("local_move", (delta, factors, weights), moves=True, draws=has_noise))
+        moved = delta, factors, weights
+        ask(Ask("local_move", moved, moves=True, draws=len(state.noise_sd) > 0))
         return state
 
     def draw_weights(
-        self,
-        rng: Rng,
-        state: LDSState,
-        squares: FloatArray,
-        linear: FloatArray,
-        *,
+        self, rng: Rng, state: LDSState, squares: FloatArray, linear: FloatArray, *,
         effects: bool = True,
-    ) -> LDSState:
+    ) -> LDSState:  # fmt: skip
         """C, E and b given omega and states, with standard deviations of effects; v given C."""
         model, (mean, var) = self.model, self.model.weight_moments(state, self.data)
-        weights, x = sample_rows(rng, squares, linear, 1.0 / var, mean), state.hyperparameters
+        weights = conjugate.sample_rows(rng, squares, linear, 1.0 / var, mean)
+        x = state.hyperparameters
         if effects and self.pooled is not None and model.emitting(self.data) is not None:
             x = x.copy()
             for k in range(len(weights)):
-                x[k], weights[k] = self.pooled.move_stick(
-                    rng, x[k], weights[k], squares[k], linear[k]
-                )
+                at = x[k], weights[k], squares[k], linear[k]
+                x[k], weights[k] = self.pooled.move_stick(rng, *at)
         loadings, prior = weights[:, : model.state_dim], (model.loading_shape, model.loading_scale)
-        loading_var = sample_loading_var(rng, loadings, *prior)
+        loading_var = conjugate.sample_loading_var(rng, loadings, *prior)
         return state.changed(weights=weights, hyperparameters=x, loading_var=loading_var)
 
     def level_potential(
@@ -303,8 +279,8 @@ class PolyaGamma:
     ) -> LDSState:
         """A, B, Q, m and V given moments of states, and standard deviations of effects on these."""
         x = state.hyperparameters
-        A, B, Q = draw_dynamics(rng, self.dynamics_prior(state), later)
-        mean, cov = draw_initial(rng, self.model.gaussian_prior, first)
+        A, B, Q = conjugate.draw_dynamics(rng, self.dynamics_prior(state), later)
+        mean, cov = conjugate.draw_initial(rng, self.model.gaussian_prior, first)
         if self.pooled is not None and self.driving is not None:
             x = x.copy()
             x[-1], B = self.pooled.move_states(rng, x[-1], B, Q, A, later)
@@ -447,9 +423,9 @@ class AroundSites(PolyaGamma):
     def _move_noise(self, rng: Rng, state: LDSState, ask: Asks) -> tuple[LDSState, BoolArray]:
         """Standard deviations of noise, which is carried along; and where they moved."""
         sd, weights = state.noise_sd, state.weights
-        grid = grid_of_sds(rng, sd)
+        grid = sites.grid_of_sds(rng, sd)
         log_p = ask(to_held("noise_log_densities", weights, grid**2)).rounded[0]
-        log_p = log_p + log_density_of_sds(grid, self.model.noise_scale)
+        log_p = log_p + sites.log_density_of_sds(grid, self.model.noise_scale)
         chosen = np.argmax(log_p + rng.gumbel(size=grid.shape), axis=1)
         other = grid[np.arange(len(sd)), chosen]
         gain = ask(to_held("carry_noise", weights, other**2, moves=True)).rounded[0]
@@ -462,7 +438,7 @@ class AroundSites(PolyaGamma):
         at: FloatArray = np.empty((0, 0))
         for _ in range(1 + _NEWTON):
             squares, linear = ask(to_held("rows_after", accepted, at, moves=True)).rounded
-            proposal = RowProposal(squares, linear, mean, 1.0 / var)
+            proposal = sites.RowProposal(squares, linear, mean, 1.0 / var)
             at, accepted = proposal.mean, np.zeros(len(mean), dtype=np.bool_)
         other = proposal.sample(rng)
         gain = ask(to_held("gains", other, state.weights)).rounded[0]

@@ -71,13 +71,9 @@ class Pooled(NamedTuple):
         return np.concatenate(effects)
 
     def move_stick(
-        self,
-        rng: Generator,
-        x: FloatArray,
-        weights: FloatArray,
-        squares: FloatArray,
+        self, rng: Generator, x: FloatArray, weights: FloatArray, squares: FloatArray,
         linear: FloatArray,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Hyperparameters and weights of a stick, all of its effects but the last column's.
 
         `squares` is the lower triangle of what is quadratic in its weights, ``(q,)``.
@@ -98,14 +94,9 @@ class Pooled(NamedTuple):
         return x, others
 
     def move_states(
-        self,
-        rng: Generator,
-        x: FloatArray,
-        input_weights: FloatArray,
-        noise_cov: FloatArray,
-        transition: FloatArray,
-        later: RegressionSums,
-    ) -> tuple[FloatArray, FloatArray]:
+        self, rng: Generator, x: FloatArray, input_weights: FloatArray, noise_cov: FloatArray,
+        transition: FloatArray, later: RegressionSums,
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
         """Hyperparameters of the dynamics' effects, and input weights, given states."""
         root = lower_cholesky(noise_cov)
         coefficients = np.concatenate([transition, input_weights], axis=1)

@@ -131,11 +131,9 @@ class SitedBlock:
         return self.fits(weights) - self.fits(others)
 
     def turn(
-        self,
-        rng: Generator,
-        weights: FloatArray,
+        self, rng: Generator, weights: FloatArray,
         states_given: Callable[[FloatArray, FloatArray], LinearDynamics],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """One elliptical slice of the states and noise of every sequence.
 
         `states_given` has the distribution of states by J and h in the place of omega and kappa.

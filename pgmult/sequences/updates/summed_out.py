@@ -133,8 +133,7 @@ class Effects:
         self.rows, self.columns = _by_rows(design), _by_rows(design.T)
         self._absorbed, _ = family.absorb(share, np.zeros(len(share)))
         self._squares = design.power(2).T @ share
-        self._of = np.full(family.num_weights, -1)
-        sd_priors = np.empty((2, 0))
+        self._of, sd_priors = np.full(family.num_weights, -1), np.empty((2, 0))
         parts: Any = zip(family.terms, family.weights, strict=True)
         for term, place in parts:
             for i in range(term.num_sds):
@@ -147,14 +146,12 @@ class Effects:
     @once_a_data_set
     def metric(self, information: FloatArray, near: FloatArray) -> Metric:
         """The metric of sticks of so much information, near hyperparameters of each."""
-        family = self.family
-        parts = list(zip(family.terms, family.hyperparameters, strict=True))
-        precisions_of_terms = [[term.precision(x[at]) for term, at in parts] for x in near]
-        factors = [
-            family.layout.factor(_times(self._absorbed, float(j)), diagonals)
-            for j, diagonals in zip(information, precisions_of_terms, strict=True)
-        ]
-        precisions = [joined(diagonals) for diagonals in precisions_of_terms]
+        family, factors, precisions = self.family, [], []
+        for j, x in zip(information, near, strict=True):
+            both = zip(family.terms, family.hyperparameters, strict=True)
+            of_terms = [term.precision(x[at]) for term, at in both]
+            factors.append(family.layout.factor(_times(self._absorbed, float(j)), of_terms))
+            precisions.append(joined(of_terms))
         diagonals = np.array([precision.diagonal() for precision in precisions])
         added = _SEEN * information[:, None] * self._squares / diagonals
         shares, scaled = added / (1.0 + added), self._of[:, None] == np.arange(len(self._dof))
@@ -211,14 +208,12 @@ def of_rows(psi: FloatArray, information: FloatArray) -> MovedPaths:
 
 def predictors(moved: MovedPaths, sticks: OrderedSticks) -> FloatArray:
     """Psi of all cells, ``(num_cells, num_rows, num_sticks)``."""
-    psi = np.empty_like(moved.constants)
-    over_rows(
-        compiled.set_product, len(psi), moved.rows, np.ascontiguousarray(moved.weights.T), psi
-    )
+    psi, weights = np.empty_like(moved.constants), np.ascontiguousarray(moved.weights.T)
+    over_rows(compiled.set_product, len(psi), moved.rows, weights, psi)
     return (psi + moved.constants).reshape(len(psi), len(sticks.order), -1)
 
 
-Parts = tuple[MovedPaths, MovedPaths, MovedPaths]
+Parts = tuple[MovedPaths, ...]
 """Of first states, transitions and emissions."""
 
 
@@ -229,12 +224,11 @@ def walk_summed_out(
     longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
     size = math.exp(rng.uniform(*np.log(_SIZES)))
     count = int(rng.integers(longest - longest // 3, longest, endpoint=True))
-    first, moves, emits = (
-        moved_part._replace(
-            weights=moved_part.weights.copy(), x=moved_part.x.copy(),
-            velocity=rng.standard_normal(moved_part.velocity.shape),
+    moved = tuple(
+        part._replace(
+            weights=part.weights.copy(), x=part.x.copy(),
+            velocity=rng.standard_normal(part.velocity.shape),
         )
-        for moved_part in parts
+        for part in parts
     )  # fmt: skip
-    moved = first, moves, emits
     return moved if leap(moved, size, count) > -rng.standard_exponential() else parts

@@ -15,7 +15,7 @@ from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import white_paths
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import lds_moves, pooled, sites
+from pgmult.sequences.updates import conjugate, lds_moves, pooled, sites
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
 
 pytestmark = pytest.mark.slow
@@ -162,8 +162,8 @@ def inverted(rng, loadings, shape, scale):
     return 1.0 / np.maximum(right_loading_var(rng, loadings, shape, scale), 1e-6)
 
 
-right_loading_var = lds_moves.sample_loading_var
-right_sums = lds_moves.transition_sums
+right_loading_var = conjugate.sample_loading_var
+right_sums = conjugate.transition_sums
 right_level = lds_moves.sample_level
 right_translation = lds_moves.PolyaGamma.move_level
 right_scales = lds_moves.PolyaGamma.scale_density
@@ -200,8 +200,8 @@ STICKS = {
     "wrong order": (WrongOrder, SYMBOLS),
 }
 FUNCTIONS = {
-    "scales inverted": (lds_moves, "sample_loading_var", inverted, SYMBOLS),
-    "leak across sequences": (lds_moves, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
+    "scales inverted": (conjugate, "sample_loading_var", inverted, SYMBOLS),
+    "leak across sequences": (conjugate, "transition_sums", leaking, as_sequences([[0, 1]] * 6)),
     "level against its pull": (lds_moves, "sample_level", half_level, SYMBOLS),
 }
 METHODS = {

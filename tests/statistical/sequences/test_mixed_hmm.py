@@ -174,12 +174,12 @@ def unscaled(rng, parts, leap, num_steps):
 
 blank_chains, leap = mixed_hmm.blank_chains, mixed_hmm.SummedOut.leap
 effects_moved, metric = summed_out.Effects.moved, summed_out.Effects.metric
-walk_summed_out = mixed_hmm.walk_summed_out
+walk_summed_out = summed_out.walk_summed_out
 BROKEN = {
     "no prior of weights": stepping(summed_out.Effects, "metric", free),
     "constants forgotten": stepping(summed_out.Effects, "moved", shifted),
-    "velocities of another law": stepping(mixed_hmm, "walk_summed_out", hasty),
-    "standard deviations without their weights": stepping(mixed_hmm, "walk_summed_out", unscaled),
+    "velocities of another law": stepping(summed_out, "walk_summed_out", hasty),
+    "standard deviations without their weights": stepping(summed_out, "walk_summed_out", unscaled),
     "standard deviations from their prior": stepping(mixed_hmm, "given_weights", unpooled),
     "walked whatever the data say": stepping(mixed_hmm.SummedOut, "leap", indifferent),
 }

@@ -19,7 +19,7 @@ from pgmult.sequences.active_sticks import ActiveSticks
 from pgmult.sequences.compiled.dynamics import scale_log_density
 from pgmult.sequences.data.sequences import as_sequences
 from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.updates import lds_moves
+from pgmult.sequences.updates import conjugate, lds_moves
 from pgmult.sequences.updates.conjugate import first_sums, transition_sums
 from pgmult.sequences.updates.spectral_start import spectral_states
 from pgmult.testing import conditional_ratio, rejects
@@ -113,7 +113,7 @@ def test_weights_given_omega(case, monkeypatch):
         asked.update(squares=squares, linear=linear, precision=precision, mean=mean)
         return mean
 
-    monkeypatch.setattr(lds_moves, "sample_rows", remember)
+    monkeypatch.setattr(conjugate, "sample_rows", remember)
     sums = active.statistics(omega, design)
     model.sampler(data).draw_weights(np.random.default_rng(0), state, *sums)
     dense, n = dense_omega(active, omega), design.shape[1]
