@@ -78,7 +78,7 @@ _LEAST_MOVE = 1e-3  # to or from a state that is new, where it is possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialHMMState:
+class HMMState:
     """One point of the chain.
 
     Attributes
@@ -99,6 +99,9 @@ class MultinomialHMMState:
     transition_concentration: float
     stickiness: float
     emission_concentration: float
+
+
+MultinomialHMMState = HMMState  # as runs that were stored before call it
 
 
 def as_allowed(value: object, name: str) -> BoolArray:
@@ -161,11 +164,10 @@ class MultinomialHMM(SequenceModel, Checked):
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
     allowed: Annotated[BoolArray, as_allowed] | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MultinomialHMMState) | {
-        "state_probs": ("step", "hidden_state"),
-        "effective_states": (),
-    }
-    default_keep: ClassVar[tuple[str, ...]] = (*axes_of(MultinomialHMMState), "effective_states")
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(HMMState) | {
+        "state_probs": ("step", "hidden_state"), "effective_states": (),
+    }  # fmt: skip
+    default_keep: ClassVar[tuple[str, ...]] = (*axes_of(HMMState), "effective_states")
     takes: ClassVar[tuple[str, ...]] = ("channels", "known states")
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
@@ -193,7 +195,7 @@ class MultinomialHMM(SequenceModel, Checked):
 
     # ------------------------------------------------------------------ the model
 
-    def prior(self, rng: Generator, data: Sequences) -> MultinomialHMMState:
+    def prior(self, rng: Generator, data: Sequences) -> HMMState:
         """A state from the prior."""
 
         def drawn(value: float | None, shape: float, rate: float) -> float:
@@ -205,7 +207,7 @@ class MultinomialHMM(SequenceModel, Checked):
         eta = drawn(self.emission_concentration, shape, rate)
         return self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
 
-    def simulate(self, rng: Generator, state: MultinomialHMMState, data: Sequences) -> Sequences:
+    def simulate(self, rng: Generator, state: HMMState, data: Sequences) -> Sequences:
         """New states and, given them, new observations; known are the states of the same steps."""
         transition, emission, which = self.probs_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
@@ -213,18 +215,16 @@ class MultinomialHMM(SequenceModel, Checked):
             compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
             state.initial, transition, leading(transition, which), states, grain=1,
         )  # fmt: skip
-        simulated = simulate_symbols(rng, emitted(emission, which, states), data)
-        if not data.known.size:
-            return simulated
-        return replace(simulated, known=np.where(data.known < 0, -1, states))
+        known = np.where(data.known < 0, -1, states) if data.known.size else data.known
+        return replace(simulate_symbols(rng, emitted(emission, which, states), data), known=known)
 
-    def log_likelihood(self, state: MultinomialHMMState, data: Sequences) -> float:
+    def log_likelihood(self, state: HMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
         return float(log_predictive_of(self.chains(state, data)).sum())
 
     # ------------------------------------------------------------------ the sampler
 
-    def init(self, rng: Generator, data: Sequences) -> MultinomialHMMState:
+    def init(self, rng: Generator, data: Sequences) -> HMMState:
         """The best of many short chains: see the module.
 
         Where stickiness is learned, every other one begins with states that last: chains that begin
@@ -232,11 +232,9 @@ class MultinomialHMM(SequenceModel, Checked):
         """
         alpha = self.transition_concentration or _START_ALPHA
         eta = self.emission_concentration or _START_ETA
-        chains, share = list[MultinomialHMMState](), _share_of(data)
-        for number in range(self.start_tries):
-            kappa = self.stickiness
-            if kappa is None:
-                kappa = _START_KAPPAS[number % len(_START_KAPPAS)]
+        chains, share = list[HMMState](), _share_of(data)
+        kappas = itertools.cycle(_START_KAPPAS if self.stickiness is None else [self.stickiness])
+        for number, kappa in zip(range(self.start_tries), kappas, strict=False):
             state = self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
@@ -246,7 +244,7 @@ class MultinomialHMM(SequenceModel, Checked):
                 emission[:, channel] /= emission[:, channel].sum(axis=1, keepdims=True)
             chains.append(replace(state, emission=emission))
 
-        def swept(state: MultinomialHMMState) -> tuple[float, MultinomialHMMState]:
+        def swept(state: HMMState) -> tuple[float, HMMState]:
             for _ in range(self.start_sweeps):
                 state = self.step(rng, state, data)
             return self.log_likelihood(state, data), state
@@ -262,15 +260,13 @@ class MultinomialHMM(SequenceModel, Checked):
             if len(fits) == 1:
                 return fits[0][1]
 
-    def _with_another(
-        self, rng: Generator, state: MultinomialHMMState, data: Sequences
-    ) -> MultinomialHMMState:
+    def _with_another(self, rng: Generator, state: HMMState, data: Sequences) -> HMMState:
         """The state of a chain after one hidden state is replaced by another: see the module."""
         M, around = self.num_states, _Around.draw(rng, data, self.num_states)
         m = int(rng.integers(M))
         others = np.delete(np.arange(M), m)
         emission, transition = state.emission.copy(), state.transition.copy()
-        emission[m] = around.far_from(rng, around.fits(emission[others]))
+        emission[m] = around.far_from(rng, emission[others])
         for channel in data.channel_slices:
             emission[m, channel] /= emission[m, channel].sum()
         stays = np.diag(transition)[others].mean()
@@ -284,17 +280,12 @@ class MultinomialHMM(SequenceModel, Checked):
         initial /= initial.sum()
         return replace(state, initial=initial, transition=transition, emission=emission)
 
-    def step(
-        self, rng: Generator, state: MultinomialHMMState, data: Sequences
-    ) -> MultinomialHMMState:
+    def step(self, rng: Generator, state: HMMState, data: Sequences) -> HMMState:
         """One sweep over all blocks."""
         counts = self._count(self.sample_states(rng, state, data), data)
-        alpha, kappa, eta = sample_concentrations(rng, self, state, counts)
-        return self._draw_rows(rng, counts, alpha, kappa, eta)
+        return self._draw_rows(rng, counts, *sample_concentrations(rng, self, state, counts))
 
-    def sample_states(
-        self, rng: Generator, state: MultinomialHMMState, data: Sequences
-    ) -> IntArray:
+    def sample_states(self, rng: Generator, state: HMMState, data: Sequences) -> IntArray:
         """The hidden states of all steps, ``(num_steps,)``, drawn given the parameters.
 
         Raises
@@ -308,44 +299,38 @@ class MultinomialHMM(SequenceModel, Checked):
         """How often the states were first, followed each other and emitted the symbols."""
         M, follows = self.num_states, data.follows
         pairs = (M * states[:-1] + states[1:])[follows[1:]]
-        emitter = np.repeat(states, np.diff(data.indptr)) * data.num_symbols
-        emitted = np.bincount(emitter + data.symbols, data.counts, M * data.num_symbols)
-        return _Counts(
-            np.bincount(states[~follows], minlength=M).astype(np.float64),
-            np.bincount(pairs, minlength=M * M).astype(np.float64).reshape(M, M),
-            emitted.astype(np.float64).reshape(M, -1),
-            data.channel_slices,
-        )
+        cells = np.repeat(states, np.diff(data.indptr)) * data.num_symbols + data.symbols
+        emitted = np.bincount(cells, data.counts, M * data.num_symbols).astype(np.float64)
+        first = np.bincount(states[~follows], minlength=M).astype(np.float64)
+        moved = np.bincount(pairs, minlength=M * M).astype(np.float64)
+        return _Counts(first, moved.reshape(M, M), emitted.reshape(M, -1), data.channel_slices)
 
     def _draw_rows(
         self, rng: Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
-    ) -> MultinomialHMMState:
+    ) -> HMMState:
         """The probabilities given counts and concentrations."""
-        M = self.num_states
-        rows = np.empty((M + 1, M))
+        M, rows = self.num_states, np.empty((self.num_states + 1, self.num_states))
         rows[0] = self.initial_concentration + counts.initial
         rows[1:] = alpha + counts.transition
         rows[1:].flat[:: M + 1] += kappa
         rows[1:] *= self.possible
         drawn = dirichlet_rows(rng, rows)
         emissions = [dirichlet_rows(rng, eta + taken) for taken in counts.emissions]
-        return MultinomialHMMState(
-            drawn[0].copy(), drawn[1:].copy(), np.concatenate(emissions, axis=1), alpha, kappa, eta
-        )
+        probs = drawn[0].copy(), drawn[1:].copy(), np.concatenate(emissions, axis=1)
+        return HMMState(*probs, alpha, kappa, eta)
 
     # ------------------------------------------------------------------ what a state says
 
-    def state_of(self, draw: Draw) -> MultinomialHMMState:
+    def state_of(self, draw: Draw) -> HMMState:
         """The state of a kept draw; its concentrations, which may not be kept, are nan."""
-        return MultinomialHMMState(
-            draw["initial"], draw["transition"], draw["emission"], np.nan, np.nan, np.nan
-        )
+        probs = draw["initial"], draw["transition"], draw["emission"]
+        return HMMState(*probs, np.nan, np.nan, np.nan)
 
-    def chains(self, state: MultinomialHMMState, data: Sequences) -> compiled.HiddenChains:
+    def chains(self, state: HMMState, data: Sequences) -> compiled.HiddenChains:
         """The sequences and parameters, as compiled functions take them."""
         return chains_of(data, state.initial, *self.probs_of_steps(state, data))
 
-    def state_probs(self, state: MultinomialHMMState, data: Sequences) -> FloatArray:
+    def state_probs(self, state: HMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
         chains, smoothed = self.chains(state, data), np.empty((data.num_steps, len(state.initial)))
         room = np.empty(data.num_steps), smoothed, _NO_PAIRS
@@ -353,7 +338,7 @@ class MultinomialHMM(SequenceModel, Checked):
         return smoothed
 
     def filtered_state_probs(
-        self, state: MultinomialHMMState, data: Sequences
+        self, state: HMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """p(z_t | x before t) and p(z_t | x up to t), ``(num_steps, num_states)`` each."""
         chains, probs = self.chains(state, data), np.empty((2, data.num_steps, len(state.initial)))
@@ -361,7 +346,7 @@ class MultinomialHMM(SequenceModel, Checked):
         return probs[0], probs[1]
 
     def probs_of_steps(
-        self, state: MultinomialHMMState, data: Sequences
+        self, state: HMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
@@ -386,7 +371,7 @@ class MultinomialHMM(SequenceModel, Checked):
             raise ValueError("this model takes no inputs, its transitions are the same everywhere")
         return np.array(draws["transition"], dtype=np.float64)
 
-    def effective_states(self, state: MultinomialHMMState, data: Sequences) -> float:
+    def effective_states(self, state: HMMState, data: Sequences) -> float:
         """How many states are in use: the exponential of the entropy of their shares."""
         shares = self.state_probs(state, data).mean(axis=0)
         return float(np.exp(-xlogy(shares, shares).sum()))
@@ -488,9 +473,8 @@ class _Counts(NamedTuple):
 
 
 def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
-    M = model.num_states
-    blank = np.zeros((M, data.num_symbols))
-    return _Counts(np.zeros(M), np.zeros((M, M)), blank, data.channel_slices)
+    M, K = model.num_states, data.num_symbols
+    return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, K)), data.channel_slices)
 
 
 def _share_of(data: Sequences) -> FloatArray:
@@ -527,8 +511,7 @@ class _Around(NamedTuple):
     @classmethod
     def draw(cls, rng: Generator, data: Sequences, num_states: int) -> "_Around":
         """Observations around steps chosen at random."""
-        share = _share_of(data)
-        share /= share.sum()
+        share = _share_of(data) / _share_of(data).sum()
         size = min(_MOST_WINDOWS, max(num_states, _MOST_CELLS // data.num_symbols), data.num_steps)
         steps = rng.choice(data.num_steps, size=size, replace=False)
         sequence = np.searchsorted(data.offsets, steps, side="right") - 1
@@ -541,15 +524,12 @@ class _Around(NamedTuple):
         best = xlogy(counts, counts / counts.sum(axis=1, keepdims=True)).sum(axis=1)
         return cls(counts, share, best)
 
-    def fits(self, shares: FloatArray) -> FloatArray:
-        """Log probabilities of the counts by the best of some shares, ``(num_windows,)``."""
-        logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
-        return np.asarray((self.counts @ logs.T).max(axis=1, initial=-np.inf))
-
-    def far_from(self, rng: Generator, fits: FloatArray) -> FloatArray:
+    def far_from(self, rng: Generator, shares: FloatArray) -> FloatArray:
         """Shares of symbols around a step, chosen with a chance in proportion to how much worse
-        those that fit so well explain the observations around it than their own do.
+        the best of others explain the observations around it than their own do.
         """
+        logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+        fits = (self.counts @ logs.T).max(axis=1, initial=-np.inf)
         worse = np.maximum(self.best - fits, 0.0) if np.isfinite(fits).all() else np.ones(len(fits))
         number = rng.choice(len(worse), p=worse / worse.sum()) if worse.sum() > 0.0 else 0
         row = self.counts[number] + _WORTH * self.share
@@ -560,7 +540,7 @@ def _local_shares(rng: Generator, data: Sequences, num_states: int) -> FloatArra
     """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``."""
     around, chosen = _Around.draw(rng, data, num_states), np.empty((0, data.num_symbols))
     for _ in range(num_states):
-        chosen = np.concatenate([chosen, [around.far_from(rng, around.fits(chosen))]])
+        chosen = np.concatenate([chosen, [around.far_from(rng, chosen)]])
     return chosen
 
 
@@ -670,7 +650,7 @@ def joined_terms(*parts: tuple[FloatArray, FloatArray, FloatArray]) -> _Terms:
 
 
 def sample_concentrations(
-    rng: Generator, model: MultinomialHMM, state: MultinomialHMMState, counts: _Counts
+    rng: Generator, model: MultinomialHMM, state: HMMState, counts: _Counts
 ) -> tuple[float, float, float]:
     """alpha, kappa and eta given the states, where they are learned."""
     alpha, kappa = state.transition_concentration, state.stickiness

@@ -55,17 +55,18 @@ from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models import hmm
-from pgmult.sequences.models.hmm import MultinomialHMM, MultinomialHMMState
+from pgmult.sequences.models.hmm import HMMState, MultinomialHMM
 from pgmult.sequences.updates import summed_out
 from pgmult.sequences.updates.summed_out import Effects, OrderedSticks, Parts
 
-ACTED = ("transitions", "emissions")
+_PARTS = ("initial", "transition", "emission")
+_ACTED = ("transitions", "emissions")
 _LEAST_SHARE = 1e-6  # of first transitions and emissions
 _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of the metric
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedHMMState(MultinomialHMMState):
+class MixedHMMState(HMMState):
     """One point of the chain: that of `MultinomialHMM` and
 
     Attributes
@@ -86,10 +87,10 @@ class MixedHMMState(MultinomialHMMState):
 
     @classmethod
     def of(
-        cls, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, information: FloatArray
+        cls, rows: HMMState, w: FloatArray, x: FloatArray, information: FloatArray
     ) -> "MixedHMMState":
         """Return the state of these rows of probabilities and of weights."""
-        values = {field.name: getattr(rows, field.name) for field in fields(MultinomialHMMState)}
+        values = {field.name: getattr(rows, field.name) for field in fields(HMMState)}
         return cls(**values, weights=w, hyperparameters=x, information=information)
 
 
@@ -141,14 +142,14 @@ class InputsOfSweeps(NamedTuple):
     latent : Latent
         Of all terms, at the different rows of inputs, the cells.
     acting : dict
-        Terms that act on transitions, by the number 1, and on emissions, by 2.
+        Terms that act on "transition" and on "emission", as far as inputs do.
     which : int array, ``(num_steps,)``
     share : array, ``(num_cells,)``
         Of the steps.
     """
 
     latent: Latent
-    acting: dict[int, Acting]
+    acting: dict[str, Acting]
     which: IntArray
     share: FloatArray
 
@@ -164,12 +165,10 @@ class InputsOfSweeps(NamedTuple):
 def _as_acted(value: object, name: str) -> str | dict[str, str]:
     """What inputs act on, and by which terms."""
     if not isinstance(value, Mapping):
-        return str(as_choice(value, name, (*ACTED, "both")))
+        return str(as_choice(value, name, (*_ACTED, "both")))
     if not value:
         raise ValueError(f"{name} must name transitions, emissions or both, got an empty mapping")
-    for name_of_part in value:
-        as_choice(name_of_part, name, ACTED)
-    return {str(name_of_part): str(formula) for name_of_part, formula in value.items()}
+    return {str(as_choice(part, name, _ACTED)): str(formula) for part, formula in value.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,16 +201,11 @@ class MixedHMM(MultinomialHMM):
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **MultinomialHMM.dims, **axes_of(MixedHMMState), "sds": ("stick", "sd"),
     }  # fmt: skip
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "initial", "transition", "emission", "weights", "hyperparameters", "sds",
-        "effective_states",
-    )  # fmt: skip
     rules_out: ClassVar[bool] = False  # transitions that are not allowed
     takes: ClassVar[tuple[str, ...]] = ("inputs", "known states")
     label_dims: ClassVar[frozenset[str]] = MultinomialHMM.label_dims | {"stick"}
-    predictive_variables: ClassVar[tuple[str, ...]] = (
-        "initial", "transition", "emission", "weights", "hyperparameters",
-    )  # fmt: skip
+    predictive_variables: ClassVar[tuple[str, ...]] = (*_PARTS, "weights", "hyperparameters")
+    default_keep: ClassVar[tuple[str, ...]] = (*predictive_variables, "sds", "effective_states")
 
     def _complete(self) -> None:
         if self.allowed is not None and not self.rules_out:
@@ -232,11 +226,10 @@ class MixedHMM(MultinomialHMM):
     def coords(self, data: Sequences) -> Coords:
         """Symbols, sequences, sticks, weights and standard deviations by their names."""
         sticks, latent = list[str](), self.seen(data.design, data.order).latent
-        if self.acts_on(1):
-            names = self.state_labels(data)
-            rows = self.sticks(data.order)[1].order
+        if "transition" in self.acted:
+            names, rows = self.state_labels(data), self.sticks(data.order)["transition"].order
             sticks += [f"{names[row[0]]} to {names[j]}" for row in rows for j in row[:-1]]
-        if self.acts_on(2):
+        if "emission" in self.acted:
             labels = data.labels[data.order[:-1]]
             sticks += [f"{m}: {symbol}" for m in range(self.num_states) for symbol in labels]
         named = MultinomialHMM.coords(self, data)
@@ -246,37 +239,36 @@ class MixedHMM(MultinomialHMM):
         """What states are called in names of sticks: their numbers."""
         return np.arange(self.num_states)
 
-    def acts_on(self, number: int) -> bool:
-        """Whether inputs act on transitions, number 1, or on emissions, 2."""
-        return self.inputs == "both" or ACTED[number - 1] in self.inputs
+    @property
+    def acted(self) -> list[str]:
+        """What inputs act on of "transition" and "emission"."""
+        return [name for name in _PARTS[1:] if self.inputs == "both" or f"{name}s" in self.inputs]
 
     @property
     def _plain(self) -> MultinomialHMM:
         """The model of the rows that inputs do not act on."""
         values = {field.name: getattr(self, field.name) for field in fields(MultinomialHMM)}
         values["allowed"] = None
-        if self.acts_on(1):
-            values |= {"transition_concentration": 1.0, "stickiness": 0.0}
-        if self.acts_on(2):
-            values["emission_concentration"] = 1.0
+        values |= {f"{name}_concentration": 1.0 for name in self.acted}
+        values["stickiness"] = 0.0 if "transition" in self.acted else self.stickiness
         return MultinomialHMM(**values)
 
-    def sticks(self, order: IntArray) -> tuple[OrderedSticks, OrderedSticks, OrderedSticks]:
+    def sticks(self, order: IntArray) -> dict[str, OrderedSticks]:
         """Sticks of first states, transitions and emissions; transitions break to stay, first."""
-        M, every = self.num_states, np.arange(self.num_states)
+        every = np.arange(self.num_states)
         moves = np.array([[i, *every[:i], *every[i + 1 :]] for i in every])
-        emits = np.tile(order, (M, 1))
-        return OrderedSticks(every[None]), OrderedSticks(moves), OrderedSticks(emits)
+        orders = every[None], moves, np.tile(order, (self.num_states, 1))
+        return {name: OrderedSticks(rows) for name, rows in zip(_PARTS, orders, strict=True)}
 
     def seen(self, design: Design | None, order: IntArray) -> InputsOfSweeps:
         """Inputs as sweeps take them, with symbols in some order."""
         assert design is not None  # as_data makes one
         return seen_inputs(design, self, order)
 
-    def shifts(self, number: int, sticks: OrderedSticks) -> FloatArray:
-        """The constants of the sticks of transitions, number 1, or of emissions, 2."""
+    def shifts(self, name: str, sticks: OrderedSticks) -> FloatArray:
+        """The constants of the sticks of transitions or of emissions."""
         shifts = -np.log(np.arange(sticks.order.shape[1] - 1, 0, -1))
-        if number == 1:
+        if name == "transition":
             shifts = np.append(0.0, shifts[1:])
         return np.tile(shifts, self.num_states)
 
@@ -292,7 +284,7 @@ class MixedHMM(MultinomialHMM):
         return self.whole(rows, w, x, least_information(self, data), data)
 
     def probs(
-        self, state: MultinomialHMMState, design: Design | None, order: IntArray
+        self, state: HMMState, design: Design | None, order: IntArray
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Probabilities wherever inputs differ.
 
@@ -306,14 +298,15 @@ class MixedHMM(MultinomialHMM):
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        inputs, probs = self.seen(design, order), {1: state.transition[None], 2: state.emission}
+        probs = {"transition": state.transition[None], "emission": state.emission}
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
-        for i, terms in inputs.acting.items():
-            probs[i] = terms.sticks.probs(terms.psi(rng, state))
-        return probs[1], probs[2], inputs.which
+        inputs = self.seen(design, order)
+        for name, terms in inputs.acting.items():
+            probs[name] = terms.sticks.probs(terms.psi(rng, state))
+        return probs["transition"], probs["emission"], inputs.which
 
     def probs_of_steps(
-        self, state: MultinomialHMMState, data: Sequences
+        self, state: HMMState, data: Sequences
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return self.probs(state, data.design, data.order)
@@ -336,10 +329,11 @@ class MixedHMM(MultinomialHMM):
     def init(self, rng: Generator, data: Sequences) -> MixedHMMState:
         """A start of the model without inputs, and sweeps that find a metric."""
         rows = self._plain.init(rng, replace(data, inputs=None, design=None))
-        inputs, probs = self.seen(data.design, data.order), {1: rows.transition, 2: rows.emission}
+        inputs = self.seen(data.design, data.order)
         x, w = inputs.start()
-        for i, terms in inputs.acting.items():
-            near = (probs[i] + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs[i].shape[1])
+        for name, terms in inputs.acting.items():
+            probs = getattr(rows, name)
+            near = (probs + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs.shape[1])
             w[terms.place, 0] = terms.sticks.psi(near).ravel() - terms.shifts
         state = self.whole(rows, w, x, least_information(self, data), data)
         state = replace(state, information=information_at(self, state, data))
@@ -349,7 +343,7 @@ class MixedHMM(MultinomialHMM):
             state = self.step(rng, state, data)
         return replace(state, information=information_at(self, state, data))
 
-    def step(self, rng: Generator, state: MultinomialHMMState, data: Sequences) -> MixedHMMState:
+    def step(self, rng: Generator, state: HMMState, data: Sequences) -> MixedHMMState:
         """One sweep over all blocks."""
         assert isinstance(state, MixedHMMState)
         with one_blas_thread():
@@ -357,25 +351,19 @@ class MixedHMM(MultinomialHMM):
         plain = self._plain
         counts = plain._count(hmm.sample_paths(rng, chains), data)
         rows = plain._draw_rows(rng, counts, *hmm.sample_concentrations(rng, plain, state, counts))
-        if self.acts_on(1):
-            rows = replace(rows, transition=moved.transition)
-        if self.acts_on(2):
-            rows = replace(rows, emission=moved.emission)
+        rows = replace(rows, **{name: getattr(moved, name) for name in self.acted})
         return MixedHMMState.of(rows, moved.weights, moved.hyperparameters, state.information)
 
     def whole(
-        self, rows: MultinomialHMMState, w: FloatArray, x: FloatArray, information: FloatArray,
+        self, rows: HMMState, w: FloatArray, x: FloatArray, information: FloatArray,
         data: Sequences,
     ) -> MixedHMMState:  # fmt: skip
         """The state with averages of the probabilities that inputs act on."""
         state = MixedHMMState.of(rows, w, x, information)
-        transition, emission, _ = self.probs(state, data.design, data.order)
+        both = zip(_PARTS[1:], self.probs(state, data.design, data.order), strict=False)
         share = self.seen(data.design, data.order).share
-        if self.acts_on(1):
-            state = replace(state, transition=np.einsum("c,cij->ij", share, transition))
-        if self.acts_on(2):
-            state = replace(state, emission=np.einsum("c,cmk->mk", share, emission))
-        return state
+        means = {n: np.einsum("c,cij->ij", share, probs) for n, probs in both if n in self.acted}
+        return replace(state, **means)
 
     # ------------------------------------------------------------------ what a state says
 
@@ -399,14 +387,12 @@ def seen_inputs(design: Design, model: MixedHMM, order: IntArray) -> InputsOfSwe
     check_priors(design, model.priors)
     cells, which = distinct_rows(design)
     share, every = np.bincount(which) / len(which), latent_of(cells, model.priors)
-    acting, first = dict[int, Acting](), 0
-    for number, name in enumerate(ACTED, start=1):
-        if not model.acts_on(number):
-            continue
-        latent, w, x = _chosen_terms(cells, model, name, every)
-        sticks = model.sticks(order)[number]
-        place, shifts = slice(first, first + sticks.size), model.shifts(number, sticks)
-        acting[number] = Acting(latent, Effects(latent.family, share), w, x, place, sticks, shifts)
+    acting, first = dict[str, Acting](), 0
+    for name in model.acted:
+        latent, w, x = _chosen_terms(cells, model, f"{name}s", every)
+        sticks = model.sticks(order)[name]
+        place, shifts = slice(first, first + sticks.size), model.shifts(name, sticks)
+        acting[name] = Acting(latent, Effects(latent.family, share), w, x, place, sticks, shifts)
         first = place.stop
     return InputsOfSweeps(every, acting, which, share)
 
@@ -471,31 +457,37 @@ class SummedOut:
     def __init__(self, model: MixedHMM, state: MixedHMMState, data: Sequences):
         self.seen, self._data = model.seen(data.design, data.order), data
         M, self.sticks = model.num_states, model.sticks(data.order)
-        before = [
-            np.full((1, 1, M), model.initial_concentration),
-            (state.transition_concentration + state.stickiness * np.eye(M))[None],
-            np.full((1, M, data.num_symbols), state.emission_concentration),
-        ]
-        rows = state.initial[None], state.transition, state.emission
-        ends = np.cumsum([item.size for item in self.sticks])
+        before = {
+            "initial": np.full((1, 1, M), model.initial_concentration),
+            "transition": (state.transition_concentration + state.stickiness * np.eye(M))[None],
+            "emission": np.full((1, M, data.num_symbols), state.emission_concentration),
+        }
+        ends = np.cumsum([sticks.size for sticks in self.sticks.values()])
         *information, near = np.split(state.information, ends)
         parts, near = list[MovedPaths](), near.reshape(state.hyperparameters.shape)
-        for i, sticks in enumerate(self.sticks):
-            if i in self.seen.acting:
-                before[i] = np.zeros((len(self.seen.share), *sticks.order.shape))
-                parts.append(self.seen.acting[i].moved(state, information[i], near))
+        for (name, sticks), amount in zip(self.sticks.items(), information, strict=True):
+            if name in self.seen.acting:
+                before[name] = np.zeros((len(self.seen.share), *sticks.order.shape))
+                parts.append(self.seen.acting[name].moved(state, amount, near))
                 continue
-            prior = sticks.information(before[i])[0]
-            psi = sticks.psi(rows[i])
-            parts.append(summed_out.of_rows(psi, information[i].reshape(prior.shape) + prior))
+            prior = sticks.information(before[name])[0]
+            psi = sticks.psi(np.atleast_2d(getattr(state, name)))
+            parts.append(summed_out.of_rows(psi, amount.reshape(prior.shape) + prior))
         self.parts: Parts = tuple(parts)
-        self.before = tuple(before)
-        self._orders = tuple(item.order for item in self.sticks)
-        self._blank = blank_chains(data, M, len(before[1]), len(before[2]), self.seen.which)
+        self.before = tuple(before.values())
+        self._orders = tuple(sticks.order for sticks in self.sticks.values())
+        moves, emits = map(len, self.before[1:])
+        self._blank = blank_chains(data, M, moves, emits, self.seen.which)
 
     def psi(self, parts: Parts) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
-        return [summed_out.predictors(*pair) for pair in zip(parts, self.sticks, strict=True)]
+        both = zip(parts, self.sticks.values(), strict=True)
+        return [summed_out.predictors(moved, sticks) for moved, sticks in both]
+
+    def acting(self, parts: Parts) -> list[tuple[Acting, MovedPaths]]:
+        """The parts that inputs act on, with their terms."""
+        acting = self.seen.acting
+        return [(acting[n], moved) for n, moved in zip(_PARTS, parts, strict=True) if n in acting]
 
     def counts(self, psi: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
         """How often the categories of each row occurred, in expectation given observations."""
@@ -544,8 +536,8 @@ def move_probabilities(
         for probs in (chains.transition, emissions)
     )
     w, x = state.weights.copy(), state.hyperparameters.copy()
-    for i, terms in at.seen.acting.items():
-        family, moved, place = terms.effects.family, parts[i], terms.place
+    for terms, moved in at.acting(parts):
+        family, place = terms.effects.family, terms.place
         w[place][:, terms.w] = moved.weights
         x[place][:, terms.x[terms.effects.is_sd]] = np.abs(moved.x)
         for s in range(place.start, place.stop):
@@ -564,9 +556,9 @@ def scattered(
     Standard deviations of effects that are all 0 would go to 0, too.
     """
     at, w = SummedOut(model, state, data), state.weights.copy()
-    for i, terms in at.seen.acting.items():
-        velocity = rng.standard_normal(at.parts[i].velocity.shape)
-        colour_velocity(at.parts[i]._replace(velocity=velocity))
+    for terms, moved in at.acting(at.parts):
+        velocity = rng.standard_normal(moved.velocity.shape)
+        colour_velocity(moved._replace(velocity=velocity))
         w[terms.place][:, terms.w] += velocity[:, : len(terms.w)]
     return replace(state, weights=w)
 
@@ -581,7 +573,7 @@ def least_information(model: MixedHMM, data: Sequences) -> FloatArray:
         np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
         np.full((M, K), data.totals.sum() / (M * K)),
     )  # fmt: skip
-    both = zip(model.sticks(data.order), alike, strict=True)
+    both = zip(model.sticks(data.order).values(), alike, strict=True)
     least = [_LEAST_KNOWN * sticks.information(counts[None]).ravel() for sticks, counts in both]
     x, _ = model.seen(data.design, data.order).start()
     return np.concatenate([*least, x.ravel()])
@@ -594,7 +586,7 @@ def information_at(model: MixedHMM, state: MixedHMMState, data: Sequences) -> Fl
     """
     at, pieces = SummedOut(model, state, data), []
     psi = at.psi(at.parts)
-    for sticks, one, counts in zip(at.sticks, psi, at.counts(psi), strict=True):
+    for sticks, one, counts in zip(at.sticks.values(), psi, at.counts(psi), strict=True):
         _, reached = sticks.tried(counts)
         pieces.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
     information = np.concatenate(pieces)

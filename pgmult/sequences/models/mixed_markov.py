@@ -54,7 +54,7 @@ from pgmult.latent.approximation import Approximation, approximate, hyperparamet
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.models.hmm import MultinomialHMMState, sample_paths
+from pgmult.sequences.models.hmm import HMMState, sample_paths
 from pgmult.sequences.models.markov import refuse_not_allowed
 from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
 from pgmult.sequences.updates.intercepts import Intercepts, Patterns
@@ -124,7 +124,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
             refuse_not_allowed(sequences, self.allowed)
         return sequences
 
-    def shifts(self, number: int, sticks: OrderedSticks) -> FloatArray:
+    def shifts(self, name: str, sticks: OrderedSticks) -> FloatArray:
         """The constants of the sticks, which rule out what is not allowed."""
         is_open = np.take_along_axis(self.possible, sticks.order, axis=1)
         later = is_open[:, :0:-1].cumsum(axis=1)[:, ::-1]  # symbols that may break after each
@@ -151,7 +151,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
     ) -> MixedHMMState:
         """The state with these weights and hyperparameters; transitions are averages over steps."""
         symbols, alike = np.eye(self.num_states), np.ones((self.num_states, self.num_states))
-        rows = MultinomialHMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
+        rows = HMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
         return self.whole(rows, w, x, _NOTHING, data)
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
@@ -168,7 +168,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     def sampler(self, data: Sequences) -> Sampler[MixedHMMState]:
         """Return how chains of a data set move."""
-        if Intercepts.takes(self.seen(data.design, data.order).acting[1].latent.family):
+        if Intercepts.takes(self.seen(data.design, data.order).acting["transition"].latent.family):
             return InterceptSampler(self, data)
         return TransitionSampler(self, data)
 
@@ -193,7 +193,7 @@ class _StickSampler:
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         self.model, self.data, self._inputs = model, data, model.seen(data.design, data.order)
-        self._terms, self.symbols = self._inputs.acting[1], np.full(data.num_steps, -1)
+        self._terms, self.symbols = self._inputs.acting["transition"], np.full(data.num_steps, -1)
         self._is_free = np.abs(self._terms.shifts) < _CERTAIN  # neither ruled out nor certain
         self.symbols[data.observed] = data.symbols
         observed = np.append(0, np.cumsum(data.observed))

@@ -12,7 +12,7 @@ from pgmult.sequences import MarkovChain, MultinomialHMM, as_sequences, in_chann
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm import log_rising
 from pgmult.sequences.models import hmm as module
-from pgmult.sequences.models.hmm import MultinomialHMMState
+from pgmult.sequences.models.hmm import HMMState
 from pgmult.testing import conditional_ratio, rejects
 
 # Symbols, a missing step, rows of counts; two sequences of different lengths.
@@ -27,7 +27,7 @@ MODEL = MultinomialHMM(num_states=3)
 
 def random_state(seed=0, num_states=3, num_symbols=4):
     rng = np.random.default_rng(seed)
-    return MultinomialHMMState(
+    return HMMState(
         rng.dirichlet(np.ones(num_states)),
         rng.dirichlet(np.ones(num_states), size=num_states),
         rng.dirichlet(np.ones(num_symbols), size=num_states),
@@ -114,7 +114,7 @@ def test_sampled_paths_have_their_exact_law(arithmetic):
 
 def test_zero_probabilities_need_logarithms():
     """State 1 is 1e-477 times as likely as state 0 until the last row; nothing leads back to it."""
-    state = MultinomialHMMState(
+    state = HMMState(
         np.array([0.5, 0.5]), np.eye(2), np.array([[0.9, 0.1], [0.1, 0.9]]), 1.0, 0.0, 1.0
     )
     data = as_sequences([np.array([[500, 0], [0, 1000]])])

@@ -126,19 +126,19 @@ def test_dirichlet_rows_as_sticks_are_logits_of_beta_variables():
 def log_joint(model, data, state, at, parts):
     """Of what paths move, in their coordinates; from the model's laws and dense matrices."""
     first, moves, emits = (
-        own.probs(psi) for own, psi in zip(at.sticks, at.psi(parts), strict=True)
+        own.probs(psi) for own, psi in zip(at.sticks.values(), at.psi(parts), strict=True)
     )
     share = at.seen.share
     transition = moves[0] if len(moves) == 1 else np.einsum("c,cij->ij", share, moves)
     emission = emits[0] if len(emits) == 1 else np.einsum("c,cmk->mk", share, emits)
     w, x, total = state.weights.copy(), state.hyperparameters.copy(), 0.0
-    for i, part in enumerate(parts):
-        if i not in at.seen.acting:
-            taken, reached = at.sticks[i].tried(at.before[i])
+    for name, part, before in zip(at.sticks, parts, at.before, strict=True):
+        if name not in at.seen.acting:
+            taken, reached = at.sticks[name].tried(before)
             psi = part.weights.reshape(taken.shape)
             total += (taken * psi - reached * np.logaddexp(0.0, psi)).sum()
             continue
-        terms = at.seen.acting[i]
+        terms = at.seen.acting[name]
         family, place = terms.effects.family, terms.place
         w[place][:, terms.w] = part.weights
         x[place][:, terms.x[terms.effects.is_sd]] = part.x
