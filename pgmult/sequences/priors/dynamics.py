@@ -78,9 +78,8 @@ class LinearDynamics:
 
     def condition(self, potential: DensePotential) -> "LinearDynamics":
         """The posterior: this times `potential`."""
-        if self.potential is not None:
-            potential = self.potential + potential
-        return replace(self, potential=potential)
+        before = self.potential
+        return replace(self, potential=potential if before is None else before + potential)
 
     def driven(self, inputs: FloatArray, input_weights: FloatArray) -> "LinearDynamics":
         """The same with the drive ``input_weights u_t``, zero at the first step of every sequence.
@@ -121,11 +120,8 @@ class LinearDynamics:
         if (by_blocks := self._sample_by_blocks(key, self.shape[0])) is not None:
             return by_blocks
         drive, potential = self.parts()
-        still = DensePotential(potential.J, np.zeros_like(drive))
-        centred = LinearDynamics(
-            self.transition, self.noise_cov, np.zeros_like(self.initial_mean), self.initial_cov,
-            self.offsets, potential=still,
-        )  # fmt: skip
+        still, start = DensePotential(potential.J, np.zeros_like(drive)), 0.0 * self.initial_mean
+        centred = replace(self, initial_mean=start, drive=None, potential=still)
         draw = self._sample_by_filter(key)
         return draw, draw - centred._sample_by_filter(key)
 
@@ -166,8 +162,7 @@ class LinearDynamics:
         self, key: NDArray[np.uint64], num_means: int
     ) -> tuple[FloatArray, FloatArray] | None:
         """A draw by blocks, and means if wanted; None if rounding errors would be too large."""
-        steps, D = self.shape
-        _, potential = self.parts()
+        (steps, D), (_, potential) = self.shape, self.parts()
         precision = invert_positive_definite(self.noise_cov)
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)

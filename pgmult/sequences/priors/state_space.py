@@ -192,13 +192,13 @@ class StateSpaceDraw(NamedTuple):
         """The same draw with white noise on every row of psi: states without a memory."""
         n, var, drives = len(noise_sd), np.diag(noise_sd**2), self.input_weights
         return self._replace(
-            transition=block_diag(self.transition, np.zeros((n, n))),
+            transition=block_diag(self.transition, 0.0 * var),
             noise_cov=block_diag(self.noise_cov, var),
             initial_mean=np.append(self.initial_mean, np.zeros(n)),
             initial_cov=block_diag(self.initial_cov, var),
             loadings=np.concatenate([self.loadings, np.eye(n)], axis=1),
             input_weights=None if drives is None else np.pad(drives, ((0, n), (0, 0))),
-        )
+        )  # fmt: skip
 
     def padded(self, states: FloatArray) -> FloatArray:
         """States ``(..., D)``, with zeros for noise where the draw has it and they do not."""

@@ -322,13 +322,11 @@ class ByLikelihood(PolyaGamma):
     @cached_property
     def observations(self) -> Observations:
         """The data as paths take them."""
-        pairs, inputs = Pairs.of(self.data), self.driving
-        reached = pairs.reaching > 0
-        return Observations(
-            pairs.step[reached], pairs.stick[reached], pairs.taken[reached],
-            pairs.reaching[reached], self.data.offsets, np.ascontiguousarray(self.columns),
-            np.empty((self.data.num_steps, 0)) if inputs is None else inputs,
-        )  # fmt: skip
+        pairs, inputs, T = Pairs.of(self.data), self.driving, self.data.num_steps
+        reached: Any = [values[pairs.reaching > 0] for values in pairs[:4]]
+        step, stick, taken, reaching = reached
+        columns = np.ascontiguousarray(self.columns), np.empty((T, 0)) if inputs is None else inputs
+        return Observations(step, stick, taken, reaching, self.data.offsets, *columns)
 
     def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
         """Dynamics, weights and states along a path; then states given omega."""

@@ -54,7 +54,7 @@ class SitedBlock:
     """
 
     def __init__(self, data: Sequences, state: LDSState, columns: FloatArray):
-        self._active, self._offsets = ActiveSticks.of(data), data.offsets
+        self._active, self._sequence = ActiveSticks.of(data), data.sequence_of_step
         self.pairs = pairs = Pairs.of(data)
         self.states, self._columns = state.states, columns
         self.noise, noise_var = np.zeros(len(pairs.J)), np.zeros(len(state.weights))
@@ -112,9 +112,8 @@ class SitedBlock:
             noise, noise_var = self._offer
             self.noise = np.where(accepted[pairs.stick], noise, self.noise)
             self._soften(np.where(accepted, noise_var, self.noise_var))
-        if not at.size:
-            J, h = pairs.J, pairs.h
-        else:
+        J, h = pairs.J, pairs.h
+        if at.size:
             psi = self.psi(at)
             share = expit(psi)
             J = pairs.reaching * share * (1.0 - share)
@@ -141,19 +140,16 @@ class SitedBlock:
         pairs = self.pairs
         states = states_given(self._shrink * pairs.J, self._shrink * pairs.h)
         across, centre = states.sample_around(rng)
-        sd = np.sqrt(self.noise_var[pairs.stick] * self._shrink)
         tilt = self.noise_var[pairs.stick] * self._shrink
+        sd = np.sqrt(tilt)
 
         def psi_of(states: FloatArray, white: FloatArray | float) -> FloatArray:
             mean = self._means(states, weights)
             return np.asarray(mean + tilt * (pairs.h - pairs.J * mean) + sd * white)
 
-        psi_across = psi_of(across, rng.standard_normal(len(sd)))
-        middle = psi_of(centre, 0.0)
-        present = self._means(self.states, weights) + self.noise
-        size = len(self._offsets) - 1
-        sequence = np.repeat(np.arange(size), np.diff(self._offsets))
-        of_pair = sequence[pairs.step]
+        psi_across, middle = psi_of(across, rng.standard_normal(len(sd))), psi_of(centre, 0.0)
+        present, sequence = self.psi(weights), self._sequence
+        size, of_pair = int(sequence[-1]) + 1, sequence[pairs.step]
 
         def fit(psi: FloatArray) -> FloatArray:
             return np.bincount(of_pair, pairs.correction(psi), size).astype(np.float64)
@@ -170,9 +166,8 @@ class SitedBlock:
             low = np.where(failed & (angle < 0.0), angle, low)
             high = np.where(failed & (angle > 0.0), angle, high)
             angle = np.where(failed, rng.uniform(low, high), angle)
-        turned = cos[sequence, None], sin[sequence, None]
         away, other = self.states - centre, across - centre
-        self.states = centre + away * turned[0] + other * turned[1]
+        self.states = centre + away * cos[sequence, None] + other * sin[sequence, None]
         self.noise = psi - self._means(self.states, weights) if sd.any() else self.noise
 
 
@@ -190,14 +185,12 @@ class RowProposal:
     def __init__(
         self, squares: FloatArray, linear: FloatArray, mean: FloatArray, precision: FloatArray
     ):
-        n, q = linear.shape
+        (n, q), (rows, columns) = linear.shape, np.tril_indices(linear.shape[1])
         self.prior_mean, self.prior_precision = mean, precision
-        P = np.zeros((n, q, q))
-        rows, columns = np.tril_indices(q)
+        P = np.empty((n, q, q))
         P[:, rows, columns] = P[:, columns, rows] = squares
         P[:, range(q), range(q)] += precision
-        self._root = np.linalg.cholesky(P)
-        right = linear + precision * mean
+        self._root, right = np.linalg.cholesky(P), linear + precision * mean
         self.mean = np.asarray(np.linalg.solve(P, right[:, :, None])[:, :, 0], dtype=np.float64)
 
     def sample(self, rng: Generator) -> FloatArray:
@@ -221,11 +214,9 @@ class NoiseIntegratedOut:
 
     def __init__(self, rng: Generator, pairs: Pairs, psi: FloatArray, noise_var: FloatArray):
         self.pairs, self.noise_var = pairs, noise_var
-        self.omega = np.empty(len(psi))
-        over_rows(
-            symbols.draw_lanes, len(psi) // WIDTH, new_key(rng), pairs.reaching, psi, self.omega,
-            grain=8,
-        )  # fmt: skip
+        self.omega, groups = np.empty(len(psi)), len(psi) // WIDTH
+        lanes = pairs.reaching, psi, self.omega
+        over_rows(symbols.draw_lanes, groups, new_key(rng), *lanes, grain=8)
         self.kappa = pairs.taken - 0.5 * pairs.reaching
         self._shrink = 1.0 / (1.0 + noise_var[pairs.stick] * self.omega)
 
@@ -236,11 +227,9 @@ class NoiseIntegratedOut:
 
     def sample_noise(self, rng: Generator, mean: FloatArray) -> FloatArray:
         """Noise of all steps and sticks, ``(num_steps, num_sticks)``; `mean` is psi without it."""
-        pairs = self.pairs
-        white = rng.standard_normal(mean.shape)
-        noise = np.sqrt(self.noise_var) * white
-        at = pairs.step[pairs.reaching > 0], pairs.stick[pairs.reaching > 0]
-        reached = pairs.reaching > 0
+        pairs, white = self.pairs, rng.standard_normal(mean.shape)
+        noise, reached = np.sqrt(self.noise_var) * white, pairs.reaching > 0
+        at = pairs.step[reached], pairs.stick[reached]
         tilt = self.noise_var[at[1]] * self._shrink[reached]
         pull = self.kappa[reached] - self.omega[reached] * mean[at]
         noise[at] = tilt * pull + np.sqrt(tilt) * white[at]

@@ -34,15 +34,12 @@ def spectral_states(rng: Generator, data: Sequences, state_dim: int) -> FloatArr
     Costs O(num_steps state_dim) sparse products; the same bits for any number of BLAS threads.
     """
     ahead, behind = _windows(data, forward=True), _windows(data, forward=False)
-    width = ahead.width
-    size = min(state_dim + _EXTRA, width)
-    right = _orthonormal(rng.standard_normal((width, size)))
-    left = right
+    size = min(state_dim + _EXTRA, ahead.width)
+    left = right = _orthonormal(rng.standard_normal((ahead.width, size)))
     for _ in range(_PASSES):
         left = _orthonormal(ahead.transposed(behind.times(right)))
         right = _orthonormal(behind.transposed(ahead.times(left)))
-    core = np.einsum("ti,tj->ij", ahead.times(left), behind.times(right))
-    u, _, v = np.linalg.svd(core)
+    u, _, v = np.linalg.svd(np.einsum("ti,tj->ij", ahead.times(left), behind.times(right)))
     chosen = min(state_dim, size)
     states = np.zeros((data.num_steps, state_dim))
     states[:, :chosen] = ahead.times(linear_means(left, u[:, :chosen]))
@@ -71,8 +68,7 @@ class _Windows:
 
 
 def _windows(data: Sequences, *, forward: bool) -> _Windows:
-    totals = data.totals
-    steps = data.step_of_entry
+    steps, observed = data.step_of_entry, data.observed.astype(np.float64)
     used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
     frequent = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
     frequent = frequent[used[frequent] > 0]
@@ -80,12 +76,12 @@ def _windows(data: Sequences, *, forward: bool) -> _Windows:
     place[frequent] = np.arange(len(frequent))
     root = np.sqrt(used[frequent] / used.sum())
     inside = place[data.symbols] >= 0
-    column = place[data.symbols[inside]]
-    scaled = data.counts[inside] / totals[steps[inside]] / root[column]
-    y = scipy.sparse.csr_array(
-        (scaled, (steps[inside], column)), shape=(data.num_steps, len(frequent))
+    step, column = steps[inside], place[data.symbols[inside]]
+    scaled, shape = (
+        data.counts[inside] / data.totals[step] / root[column],
+        (len(observed), len(root)),
     )
-    observed = (totals > 0).astype(np.float64)
+    y = scipy.sparse.csr_array((scaled, (step, column)), shape=shape)
     blocks, shares = [], np.zeros((data.num_steps, len(_LAGS)))
     for b, (first, last) in enumerate(_LAGS):
         reach = _averages(data.offsets, first, last, forward)
@@ -96,9 +92,7 @@ def _windows(data: Sequences, *, forward: bool) -> _Windows:
 
 def _averages(offsets: IntArray, first: int, last: int, forward: bool) -> "scipy.sparse.csr_array":
     """Row t has 1 / sqrt(width) at the steps `first` to `last` after, or before, t."""
-    num_steps = int(offsets[-1])
-    step = np.arange(num_steps)
-    lengths = np.diff(offsets)
+    step, lengths = np.arange(offsets[-1]), np.diff(offsets)
     low, high = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
     rows, columns = [], []
     for lag in range(first, last + 1):
@@ -108,7 +102,7 @@ def _averages(offsets: IntArray, first: int, last: int, forward: bool) -> "scipy
         columns.append(other[inside])
     row, column = np.concatenate(rows), np.concatenate(columns)
     weight = np.full(len(row), 1.0 / np.sqrt(last - first + 1))
-    return scipy.sparse.csr_array((weight, (row, column)), shape=(num_steps, num_steps))
+    return scipy.sparse.csr_array((weight, (row, column)), shape=(len(step), len(step)))
 
 
 def _orthonormal(x: FloatArray) -> FloatArray:
