@@ -70,6 +70,12 @@ def _hmm() -> tuple[Any, Any]:
     return MultinomialHMM(2), as_sequences(["abcabcab", "bca"])
 
 
+def _trend() -> tuple[Any, Any]:
+    from pgmult.sequences import MultinomialTrend, as_sequences
+
+    return MultinomialTrend(8), as_sequences([np.random.default_rng(0).poisson(9.0, size=(8, 3))])
+
+
 def _field(structure: str) -> tuple[Any, Any]:
     from pgmult.fields import MultinomialGP, as_field
     from pgmult.fields.covariances import Matern
@@ -119,6 +125,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "dynamic": _dynamic,
     "lds": _lds,
     "hmm": _hmm,
+    "trend": _trend,
     "dense": lambda: _field("dense"),
     "separable": _table,
     "state_space": lambda: _field("state_space"),

@@ -199,7 +199,7 @@ class MultinomialHMM(SequenceModel, Checked):
         """A state from the prior."""
 
         def drawn(value: float | None, shape: float, rate: float) -> float:
-            return rng.gamma(shape, 1.0 / rate) if value is None else value
+            return float(rng.gamma(shape, 1.0 / rate) if value is None else value)
 
         shape, rate = self.concentration_shape, self.concentration_rate
         alpha = drawn(self.transition_concentration, shape, rate)
@@ -233,8 +233,8 @@ class MultinomialHMM(SequenceModel, Checked):
         alpha = self.transition_concentration or _START_ALPHA
         eta = self.emission_concentration or _START_ETA
         chains, share = list[HMMState](), _share_of(data)
-        kappas = itertools.cycle(_START_KAPPAS if self.stickiness is None else [self.stickiness])
-        for number, kappa in zip(range(self.start_tries), kappas, strict=False):
+        kappas = _START_KAPPAS if self.stickiness is None else (float(self.stickiness),)
+        for number, kappa in zip(range(self.start_tries), itertools.cycle(kappas), strict=False):
             state = self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:

@@ -77,11 +77,8 @@ def _windows(data: Sequences, *, forward: bool) -> _Windows:
     root = np.sqrt(used[frequent] / used.sum())
     inside = place[data.symbols] >= 0
     step, column = steps[inside], place[data.symbols[inside]]
-    scaled, shape = (
-        data.counts[inside] / data.totals[step] / root[column],
-        (len(observed), len(root)),
-    )
-    y = scipy.sparse.csr_array((scaled, (step, column)), shape=shape)
+    scaled = data.counts[inside] / data.totals[step] / root[column]
+    y = scipy.sparse.csr_array((scaled, (step, column)), shape=(len(observed), len(root)))
     blocks, shares = [], np.zeros((data.num_steps, len(_LAGS)))
     for b, (first, last) in enumerate(_LAGS):
         reach = _averages(data.offsets, first, last, forward)

@@ -76,7 +76,7 @@ class TestWaysToFillMissingSymbolsIn:
     def test_log_likelihood_is_that_of_simulated_intercepts(self, sampler):
         """Sums over ways of integrals, beside a filter's likelihood averaged over intercepts."""
         model, data, rng = sampler.model, sampler.data, np.random.default_rng(0)
-        terms, sd = sampler._inputs.parts[0], 0.8
+        terms, sd = sampler._terms, 0.8
         w = rng.normal(0.0, 0.7, (6, 5))
         x = np.full((6, 1), brentq(lambda x: sd_at(x) - sd, 0.0, 10.0))
         initial = np.array([0.5, 0.3, 0.2])

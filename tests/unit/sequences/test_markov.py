@@ -190,7 +190,7 @@ def test_transitions_that_are_not_allowed():
         ([[0, 2, 1]], "1 comes after 2 at step 3 of sequence 1"),
         ([[0, 0], [2, -1, -1, 0]], "0 comes after 2 at step 4 of sequence 2"),
         ([[2] + [-1] * 12 + [0, 1]], "0 comes after 2 at step 14 of sequence 1"),
-        ([[0, 3]], "a row for each of 4 symbols, got 3"),
+        ([[0, 3]], "allowed must have 4 rows, got 3"),
     ],
 )
 def test_what_was_observed_must_be_allowed(data, message):

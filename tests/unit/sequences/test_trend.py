@@ -104,7 +104,7 @@ def test_a_run_answers(run, tmp_path):
     np.testing.assert_allclose(filtered.sum(axis=1), 1.0)
     assert run.check().statistics
     assert "Within 12 steps the probability of" in str(run.report(tmp_path / "page.html"))
-    with pytest.raises(TypeError, match="compare forecasts of them"):
+    with pytest.raises(TypeError, match="compare forecasts of steps held out"):
         run.compare()
 
 
