@@ -49,7 +49,6 @@ from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.lds import as_state_dim
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.priors.state_space import eigenvalue_moduli
 
 _BLOCK = 4096  # steps whose forecasts are held at a time
 _REACH, _PASSES, _JITTER = 5, 10, 0.1  # of the start
@@ -224,7 +223,7 @@ class GaussianLDS(Checked):
 
     def eigenvalue_moduli(self, state: GaussianLDSState, data: VectorSequences) -> FloatArray:
         """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
-        return eigenvalue_moduli(state.transition)
+        return np.sort(np.abs(np.linalg.eigvals(state.transition)))[::-1].copy()
 
     def state_means(self, state: GaussianLDSState, data: VectorSequences) -> FloatArray:
         """E[x_t | all vectors, parameters], ``(num_steps, state_dim)``."""

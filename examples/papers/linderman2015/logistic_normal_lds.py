@@ -57,7 +57,7 @@ from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_s
 from pgmult.sequences.family import SEQUENCES
 from pgmult.sequences.models.lds import as_state_dim
 from pgmult.sequences.priors.dynamics import LinearDynamics
-from pgmult.sequences.priors.state_space import StateSpaceDraw, eigenvalue_moduli
+from pgmult.sequences.priors.state_space import StateSpaceDraw
 from pgmult.sequences.updates.conjugate import sample_loading_var
 from pgmult.sequences.updates.spectral_start import spectral_states
 
@@ -307,7 +307,7 @@ class LogisticNormalLDS(Checked):
 
     def eigenvalue_moduli(self, state: LogisticNormalLDSState, data: Sequences) -> FloatArray:
         """Moduli of the transition's eigenvalues, largest first, ``(state_dim,)``."""
-        return eigenvalue_moduli(state.transition)
+        return np.sort(np.abs(np.linalg.eigvals(state.transition)))[::-1].copy()
 
 
 def _psi(state: LogisticNormalLDSState, states: FloatArray) -> FloatArray:
