@@ -14,7 +14,7 @@ from itertools import combinations, compress, count, groupby, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgmult.cli.kinds import FEW, MOST_OUTCOMES, SHOWN, ColumnGuess, rules, shortened
+from pgmult.cli.kinds import FEW, MOST_OUTCOMES, SHOWN, ColumnGuess, in_formula, rules, shortened
 
 if TYPE_CHECKING:
     from pgmult.core.reports import Section
@@ -75,19 +75,6 @@ def command_of(words: Iterable[object], options: Iterable[Option]) -> str:
             lines.append("   ")
         lines[-1] = f"{lines[-1]} {option}" if lines[-1] else option
     return " \\\n".join(lines)
-
-
-def in_formula(name: str) -> str:
-    """A column's name in a formula; empty if it cannot stand there."""
-    from pgmult.formulas.language import parse
-
-    for text in (name, f"`{name}`"):
-        try:
-            if parse(f"~ {text}").columns == (name,):
-                return text
-        except ValueError:
-            continue
-    return ""
 
 
 def listed(columns: Sequence[ColumnGuess], most: int = SHOWN) -> str:
@@ -238,7 +225,7 @@ class Guesses:
         numbers = numbers or (c in self.subject and c.kind == "whole numbers")
         if c.is_code and self._part_and_total:
             numbers = not _is_at_most(c, self._part_and_total[1])
-        return (numbers or (c.is_category and len(c.counts) <= most)) and bool(in_formula(c.name))
+        return numbers or (c.is_category and len(c.counts) <= most)
 
     @property
     def _part_and_total(self) -> list[ColumnGuess]:
@@ -271,42 +258,33 @@ class Guesses:
         return score - 2.0 * c.missing / max(1, self.num_rows)
 
     def _regression(self) -> Guess | None:
-        outcomes, counted = self.outcomes(), self.counted
-        best, named = -1.0, 0
-        if outcomes:
-            best, named = self._score(outcomes[0]), outcomes[0].is_outcome
+        outcomes, is_part = self.outcomes(), bool(self._part_and_total)
+        formula, counts = self.counted or ("", [])
+        best = self._score(outcomes[0]) if outcomes else -1.0
+        is_named = bool(outcomes) and outcomes[0].is_outcome == 2 and outcomes[0] not in counts
+        if best >= 2.0 and counts != self._shares():
+            counts = counts if not is_named and (is_part or len(counts) > 2) else []
         commands, names, limited = [], [], ""
-        of_counts = counted is not None and (
-            best < 2.0
-            or (counted[0].startswith("p(") and (outcomes[0] in counted[1] or named < 2))
-            or counted[1] == self._shares()
-            or (len(counted[1]) > 2 and (named < 2 or outcomes[0] in counted[1]))
-        )
-        if counted is not None and of_counts:
-            commands.append(self._regress(*counted, self._terms(*counted[1])))
-            names.append(" and ".join(shortened(c.name) for c in counted[1][:SHOWN]))
-        of_trials = of_counts and counted is not None and counted[1][-1].is_called("trials")
-        for outcome in outcomes if best >= 2.0 * of_trials or not commands else ():
-            if of_counts and counted is not None and outcome in counted[1]:
-                continue
-            if (self.count is None or not of_counts) and len(commands) < _MOST_GUESSES:
-                formula, terms = in_formula(outcome.name), self._terms(outcome)
-                if not terms and len(self.columns) > 1:
-                    continue
+        if counts:
+            commands.append(self._regress(formula, counts, self._terms(*counts)))
+            names.append(" and ".join(shortened(c.name) for c in counts[:SHOWN]))
+        of_trials = bool(counts) and counts[-1].is_called("trials")
+        others = [c for c in outcomes if c not in counts and not (self.count and counts)]
+        for outcome in others if best >= 2.0 * of_trials or not commands else ():
+            terms = self._terms(outcome)
+            if len(commands) < _MOST_GUESSES and (terms or len(self.columns) == 1):
                 if len(terms) > MOST_TERMS and not limited:
                     limited = f"{MOST_TERMS} of {len(terms)} "
-                commands.append(self._regress(formula, [outcome], terms))
+                commands.append(self._regress(in_formula(outcome.name), [outcome], terms))
                 names.append(shortened(outcome.name))
         if not commands:
             return self._of_events()
         why = f"Estimate how the shares of '{names[0]}' depend on {limited or 'the '}other columns."
         if len(self.columns) == 1:
             why = f"Estimate the shares of '{names[0]}'."
-        if of_counts and counted is not None and counted[0].startswith("p("):
-            part, total = sorted(counted[1], key=lambda c: sum(c.numbers[c.codes >= 0]))
-            if not total.is_called("trials"):
-                why += f" {listed([part])} is never above {listed([total])} and is taken for a part"
-                why += " of it: write c( in place of p( if they are two categories."
+        if counts and is_part and not counts[1].is_called("trials"):
+            why += f" {listed(counts[:1])} is never above {listed(counts[1:])} and is taken for a"
+            why += " part of it: write c( in place of p( if they are two categories."
         numbered = [c for c in outcomes if c.is_number and c.is_outcome < 2 and in_order(c)]
         if numbered and f"'{numbered[0].name} ~" in "".join(commands):
             why += f" The numbers of {listed(numbered)} are taken for ordered answers: leave out"
@@ -319,50 +297,42 @@ class Guesses:
     def _of_events(self) -> Guess | None:
         """The regression of counts of events, where rows have no categories."""
         count = self.count
-        if count is None or count.kind != "whole numbers" or not count.is_called("several"):
+        terms = self._terms(count, most=MOST_TERMS) if count else {}
+        if count is None or not (count.is_called("several") and terms):
             return None
-        terms = dict([*self._terms(count).items()][:MOST_TERMS])
-        formula = f"{in_formula(count.name)} ~ {' + '.join(terms)}"
         family: Option = ("--family", ["negative_binomial"])
-        why = f"Estimate how '{shortened(count.name)}', a count of events, depends on the other"
+        formula = f"{in_formula(count.name)} ~ {' + '.join(terms)}"
         fit = self._fit("regression", [count, *terms.values()], [family], formula)
-        return Guess("Regression", f"{why} columns.", [fit]) if terms else None
+        why = f"Estimate how '{shortened(count.name)}', a count of events, depends on the other"
+        return Guess("Regression", f"{why} columns.", [fit])
 
     def _of_shares_in_rows(self, share: ColumnGuess, category: ColumnGuess) -> Guess | None:
         """Rows that have the share of a category, in a sample whose size is a column."""
-        names = [
-            in_formula(c.name) for c in (category, share, *([self.count] if self.count else []))
-        ]
-        if self.count is None or self.count.kind != "whole numbers" or not all(names):
+        count = self.count
+        if count is None or count.kind != "whole numbers":
             return None
         percent = " / 100" if max(share.counts) > 1 else ""
-        terms = dict([*self._terms(category, share).items()][:MOST_TERMS])
-        used = [share, category, self.count, *terms.values()]
-        fit = self._fit(
-            "regression", used, [("--weight", [f"round({names[1]} * {names[2]}{percent})"])],
-            f"{names[0]} ~ {' + '.join(terms) or 1}",
-        )  # fmt: skip
+        weight = f"round({in_formula(share.name)} * {in_formula(count.name)}{percent})"
+        terms = self._terms(category, share, most=MOST_TERMS)
+        formula = f"{in_formula(category.name)} ~ {' + '.join(terms) or 1}"
+        used = [share, category, count, *terms.values()]
+        fit = self._fit("regression", used, [("--weight", [weight])], formula)
         why = f"Estimate how the shares of {listed([category])} depend on the other columns. Each"
-        why += f" row counts as its share of {listed([self.count])}."
-        return Guess("Regression", why, [fit])
+        return Guess("Regression", f"{why} row counts as its share of {listed([count])}.", [fit])
 
-    def _left_out(self, outcomes: Sequence[ColumnGuess]) -> str:
+    def _left_out(self, outcomes: Columns) -> str:
         """A sentence on columns that have too many gaps for a formula."""
-        several = [c for c in self.every_column if c not in outcomes]
-        gaps = [c for c in several if c.missing > _MOST_GAPS * self.num_rows]
-        if not gaps:
-            return ""
-        verb = "lack" if len(gaps) > 1 else "lacks"
-        return f" Left out: {listed(gaps)}, which {verb} values in a quarter of the rows or more."
+        most = _MOST_GAPS * self.num_rows
+        gaps = [c for c in self.every_column if c not in outcomes and c.missing > most]
+        lack = f"{listed(gaps)}, which {'lack' if len(gaps) > 1 else 'lacks'} values"
+        return f" Left out: {lack} in a quarter of the rows or more." if gaps else ""
 
-    def _regress(
-        self, outcome: str, columns: Sequence[ColumnGuess], terms: dict[str, ColumnGuess]
-    ) -> str:
+    def _regress(self, outcome: str, columns: Columns, terms: dict[str, ColumnGuess]) -> str:
         """The command of a regression, by the first of its terms."""
         terms = dict([*terms.items()][:MOST_TERMS])
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
-            terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1] if in_formula(c.name)}
+            terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1]}
         weights = [self.count] if self.count and self.count not in columns else []
         if weights and len(columns) > 1:
             are_counts = columns != self._shares() or _is_sum(weights[0], columns)
@@ -386,17 +356,20 @@ class Guesses:
             trials = []
         if len(longest) == 2 and sum(c.is_called("pair") for c in longest) == 1:
             trials += longest  # such as females, and those with eggs
-        for total in (c for c in trials if in_formula(c.name) and min(c.counts) > 0):
-            pairs = [c for c in counts if c is not total and _is_at_most(c, total)]
+        for total in (c for c in trials if min(c.counts) > 0):
+            parts = [c for c in counts if c is not total and _is_at_most(c, total)]
             end = total.name[-_ALIKE:].lower()
-            pairs.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
-            if pairs and not self._is_sum_of_two(total, pairs[0]):
-                taken = pairs[0]
-                return f"p({in_formula(taken.name)}, {in_formula(total.name)})", [taken, total]
-        if (shares := self._shares()) and self.count:
-            return f"c({', '.join(in_formula(c.name) for c in shares)})", shares
-        among_numbers = len(longest) == 2 and self._is_among_numbers(longest)
-        if among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
+            parts.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
+            if parts and not self._is_sum_of_two(total, parts[0]):
+                return f"p({in_formula(parts[0].name)}, {in_formula(total.name)})", [
+                    parts[0],
+                    total,
+                ]
+        if self.count and (shares := self._shares()):
+            longest = shares
+        elif len(longest) == 2 and self._is_among_numbers(longest):
+            return None
+        elif not 2 <= len(longest) <= MOST_OUTCOMES:
             return None
         return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
 
@@ -446,9 +419,8 @@ class Guesses:
 
         numbers = [
             c for c in self.columns
-            if c.is_number and not c.is_yes_or_no and c.counts and min(c.counts) >= 0
-            and max(c.counts) <= 100
-            and c is not self.count and 5 * c.missing <= self.num_rows and in_formula(c.name)
+            if c.is_number and not c.is_yes_or_no and 0 <= min(c.counts) <= max(c.counts) <= 100
+            and c is not self.count and 5 * c.missing <= self.num_rows
         ]  # fmt: skip
         best: list[ColumnGuess] = []
         for i, first in enumerate(numbers):
@@ -476,7 +448,7 @@ class Guesses:
             for category in self.categories:
                 if len(category.counts) * groups < 0.9 * self.num_rows:
                     continue  # some group would have a label twice
-                others = {*self.columns} - {c, category, self.count}
+                others = [x for x in self.columns if x not in (c, category, self.count)]
                 alike = np.unique(self._keys(*others), return_inverse=True)[1]
                 sums = np.bincount(alike, c.numbers)
                 near = np.mean(np.abs(sums - whole) < 0.01 * whole)
@@ -490,12 +462,11 @@ class Guesses:
 
         return len(np.unique(self._keys(*columns)))
 
-    def _keys(self, *columns: ColumnGuess | None) -> "IntArray":
+    def _keys(self, *columns: ColumnGuess) -> "IntArray":
         """A number for each row, ``(num_rows,)``, the same for rows with the same cells."""
         import numpy as np
 
-        hashes = (self._hashes[c] for c in columns if c is not None)
-        return sum(hashes, np.zeros(self.num_rows, np.int64))
+        return sum((self._hashes[c] for c in columns), np.zeros(self.num_rows, np.int64))
 
     @cached_property
     def _hashes(self) -> "dict[ColumnGuess, IntArray]":
@@ -515,20 +486,18 @@ class Guesses:
 
     def _may_be_counts(self, c: ColumnGuess) -> bool:
         many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
-        named = in_formula(c.name) and not (c.is_measure or c.is_called("person", "stratum"))
-        return many and bool(named) and c.missing <= _MOST_GAPS * self.num_rows
+        counts = many and not (c.is_measure or c.is_called("person", "stratum"))
+        return counts and c.missing <= _MOST_GAPS * self.num_rows
 
     # ------------------------------------------------------------------- terms
 
     def _numbers(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
-        """Columns of numbers that differ, as a formula names them."""
-        numbers = {
-            in_formula(c.name): c for c in self.columns
-            if c.is_number and c not in without and len(c.counts) > 1
-        }  # fmt: skip
-        return dict([(name, c) for name, c in numbers.items() if name][:MOST_TERMS])
+        """Columns of numbers, as a formula names them."""
+        numbers = [c for c in self.columns if c.is_number and len(c.counts) > 1]
+        numbers = [c for c in numbers if c not in without][:MOST_TERMS]
+        return {in_formula(c.name): c for c in numbers}
 
-    def _terms(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
+    def _terms(self, *without: ColumnGuess, most: int | None = None) -> dict[str, ColumnGuess]:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
         fixed, curves, groups = {}, {}, {}
         common = set.intersection(*(c.words for c in without)) if without else set()
@@ -536,15 +505,13 @@ class Guesses:
         named = {word for c in without for word in c.words - common} if len(without) > 1 else set()
         for c in self.columns:
             name, different = in_formula(c.name), len(c.counts)
-            if c.is_number and not named.isdisjoint(c.words):
-                continue  # the same in other units: adjusted_left beside raw_left
-            if not name or different < 2 or c in (*without, self.count):
+            if c in (*without, *scores, self.count) or different < 2 or _is_sum(c, without):
                 continue
             if c.missing > _MOST_GAPS * self.num_rows:
                 continue
+            if c.is_number and not named.isdisjoint(c.words):
+                continue  # the same in other units: adjusted_left beside raw_left
             if c not in self.identifiers and any(_implied(c, x) for x in without):
-                continue
-            if _is_sum(c, without) or c in scores:
                 continue
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
@@ -565,14 +532,13 @@ class Guesses:
                 curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
         apart = _independent({**fixed, **curves}, [*without, *groups.values()])
-        fixed, curves = ({t: c for t, c in x.items() if t in apart} for x in (fixed, curves))
         terms = {**fixed, **groups, **curves}
-        early = [t for t, c in terms.items() if c.is_treatment or c is self.people]
-        early += [t for t, c in terms.items() if c is self.time and t not in early]
-        ordered = [*early, *(t for t in terms if t not in early)]
+        terms = {t: c for t, c in terms.items() if t in apart or t in groups}
+        early = {t for t, c in terms.items() if c.is_treatment or c is self.people}
+        ordered = sorted(terms, key=lambda t: 0 if t in early else 1 + (terms[t] is not self.time))
         used = self._with_few_gaps(ordered, terms, without)
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
-        return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]]}
+        return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]][:most]}
 
     def _scores(self, outcome: ColumnGuess) -> tuple[ColumnGuess, ...]:
         """Two columns of numbers whose larger one says the outcome: goals of home and away."""
@@ -588,23 +554,17 @@ class Guesses:
         return ()
 
     def _with_few_gaps(
-        self, ordered: list[str], terms: dict[str, ColumnGuess], outcomes: Sequence[ColumnGuess]
+        self, ordered: list[str], terms: dict[str, ColumnGuess], outcomes: Columns
     ) -> list[str]:
         """Terms that together leave most rows complete, and outcomes their labels."""
         import numpy as np
 
         complete, used = np.ones(self.num_rows, dtype=np.bool_), list[str]()
-        of_labels = [c for c in outcomes if len(c.counts) <= MOST_OUTCOMES]
+        outcomes = [c for c in outcomes if len(c.counts) <= MOST_OUTCOMES]
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
-            labels = min(
-                (
-                    np.count_nonzero(np.bincount(c.codes[left & (c.codes >= 0)])) / len(c.counts)
-                    for c in of_labels
-                ),
-                default=1,
-            )
-            if left.sum() >= (1 - _MOST_LOST) * self.num_rows and labels > 0.5:
+            labels = (2 * len({*c.codes[left].tolist()} - {-1}) > len(c.counts) for c in outcomes)
+            if left.sum() >= (1 - _MOST_LOST) * self.num_rows and all(labels):
                 complete, used = left, [*used, term]
         return used
 
@@ -616,9 +576,8 @@ class Guesses:
         """The command that fits; rows with a gap in a column that is used are left out."""
         gaps: list[Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
         words = [family, "fit", self.path, *filter(None, [formula])]
-        return command_of(
-            words, [*options, *self.reading, *gaps, ("--out", [self._folder(family)])]
-        )
+        out = ("--out", [self._folder(family)])
+        return command_of(words, [*options, *self.reading, *gaps, out])
 
     def _folder(self, family: str) -> str:
         """A folder that no other command writes to, and that is not there."""
@@ -628,23 +587,26 @@ class Guesses:
         return name
 
     def _topics(self) -> Guess | None:
-        texts = [column for column in self.columns if column.kind == "texts"]
+        texts = [c for c in self.columns if c.kind == "texts"]
         if not texts:
             return None
-        longest = max(texts, key=lambda column: sum(map(len, map(str, column.counts))))
-        number = _number_of_topics(longest.counts.total())
-        terms = dict([*self._terms(longest).items()][:MOST_TERMS])
+        longest = max(texts, key=lambda c: sum(map(len, map(str, c.counts))))
         why = f"Find the topics of the texts in '{shortened(longest.name)}'"
-        return self._of_topics(why, [*naming(column=longest), ("--topics", [number])], terms)
+        terms = self._terms(longest, most=MOST_TERMS)
+        return self._of_topics(why, naming(column=longest), longest.counts.total(), terms)
 
-    def _of_topics(self, why: str, what: list[Option], terms: dict[str, ColumnGuess]) -> Guess:
+    def _of_topics(
+        self, why: str, what: list[Option], documents: int, terms: dict[str, ColumnGuess]
+    ) -> Guess:
         """The command that fits topics, and a second one where columns may act on them."""
+        number = min(50, max(5, round(math.sqrt(documents) / 2)))
+        what = [*what, ("--topics", [number])]
         commands = [self._fit("topics", [], what)]
         if terms:
-            more: list[Option] = [("--prevalence", [f"~ {' + '.join(terms)}"])]
+            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
             if self.count is not None and self.count.is_survey_weight:
-                more += naming(weight=self.count)
-            commands.append(self._fit("topics", terms.values(), [*what, *more]))
+                what += naming(weight=self.count)
+            commands.append(self._fit("topics", terms.values(), what))
             why += "; the second command estimates how they depend on other columns"
         return Guess("Topics", f"{why}.", commands)
 
@@ -661,27 +623,22 @@ class Guesses:
         for word in sorted(words, key=lambda c: not c.is_called("term")):
             documents = [
                 c for c in self.every_column
-                if c not in (word, self.count) and c.can_be_named and c.kind != "numbers"
-                and c.counts and self.num_rows >= _WORDS_EACH * len(c.counts) > _WORDS_EACH
+                if c not in (word, self.count) and c.kind not in ("numbers", "nothing")
+                and self.num_rows >= _WORDS_EACH * len(c.counts) > _WORDS_EACH
                 and (c.is_called("document") or (word.is_called("term") and c is not self.time))
             ]  # fmt: skip
-            documents.sort(
-                key=lambda c: (
-                    not c.is_called("document"), -sum(x.follows_from(c) for x in documents),
-                    -len(c.counts),
-                )
-            )  # fmt: skip
+            follow = {c: sum(x.follows_from(c) for x in documents) for c in documents}
+            documents.sort(key=lambda c: (not c.is_called("document"), -follow[c], -len(c.counts)))
             for document in documents:
                 pairs = self._different(document, word)
                 counts = [
                     c for c in (self.count, *self.columns)
-                    if c is not None and c.kind == "whole numbers" and c not in (word, document)
-                    and c is not self.time and min(c.counts) > 0 and not c.missing
+                    if c not in (None, word, document, self.time) and c.kind == "whole numbers"
+                    and min(c.counts) > 0 and not c.missing
                 ]  # fmt: skip
-                if pairs < 0.95 * self.num_rows:
-                    counts = []
-                if counts or (word.is_called("term") and pairs < 0.95 * self.num_rows):
-                    return self._of_words(word, document, counts[:1])
+                repeat = pairs < 0.95 * self.num_rows
+                if word.is_called("term") if repeat else counts:
+                    return self._of_words(word, document, None if repeat else counts[0])
         return None
 
     def _columns_of_words(self) -> Guess | None:
@@ -693,7 +650,7 @@ class Guesses:
         words = max(_neighbours(self.every_column, _may_be_words), key=len, default=[])
         names = [
             c for c in self.every_column
-            if c not in words and c.can_be_named and len(c.counts) == self.num_rows
+            if c not in words and len(c.counts) == self.num_rows
             and c.kind in ("names, all different", "whole numbers")
         ]  # fmt: skip
         documents = [c for c in names if c.is_called("document") and c.words != {"id"}]
@@ -709,36 +666,31 @@ class Guesses:
             ("--wide", [_range_of(words)]),
             *naming(names=next(iter([*documents, *names]), None)),
         ]
-        what += [("--topics", [_number_of_topics(self.num_rows)])]
-        terms = {
-            term: c for term, c in self._terms(*words).items() if c not in names and not c.missing
-        }
+        terms = self._terms(*words)
+        terms = {t: c for t, c in terms.items() if c not in names and not c.missing}
         why = f"Find the topics of the {self.num_rows:,} rows, which have a column for each of"
         why += f" {len(words)} words, from '{shortened(words[0].name)}' to"
         why += f" '{shortened(words[-1].name)}'"
-        return self._of_topics(why, what, dict([*terms.items()][:MOST_TERMS]))
+        return self._of_topics(why, what, self.num_rows, dict([*terms.items()][:MOST_TERMS]))
 
     def _of_words(
-        self, word: ColumnGuess, document: ColumnGuess, counts: Sequence[ColumnGuess]
+        self, word: ColumnGuess, document: ColumnGuess, counts: ColumnGuess | None
     ) -> Guess:
-        number = _number_of_topics(len(document.counts))
-        what = naming(names=document, column=word, count=counts[0] if counts else None)
-        what += [("--topics", [number])]
+        number = len(document.counts)
         terms = {
-            term: c for term, c in self._terms(word, *counts).items()
-            if c is not document and not c.missing and c.follows_from(document)
-            and "|" not in term
+            t: c for t, c in self._terms(word, *([counts] if counts else [])).items()
+            if c is not document and not c.missing and c.follows_from(document) and "|" not in t
         }  # fmt: skip
-        terms = dict([*terms.items()][: max(1, min(MOST_TERMS, len(document.counts) // 10))])
-        why = f"Find the topics of the {len(document.counts):,} documents in"
-        why += f" '{shortened(document.name)}'; each row is a word, '{shortened(word.name)}'"
-        return self._of_topics(why, what, terms)
+        terms = dict([*terms.items()][: max(1, min(MOST_TERMS, number // 10))])
+        why = f"Find the topics of the {number:,} documents in '{shortened(document.name)}'; each"
+        why += f" row is a word, '{shortened(word.name)}'"
+        what = naming(names=document, column=word, count=counts)
+        return self._of_topics(why, what, number, terms)
 
     def without_outcome(self) -> str:
         """What a table without an outcome would need."""
         used = {*self.identifiers, self.time}
         numbers = [c for c in self.columns if c.is_number and c not in used and not c.is_time]
-        labels = [c for c in self.columns if c.is_category]
         events = [c for c in numbers if c.kind == "whole numbers" and min(c.counts) == 0]
         said = "No column looks like an outcome of categories or counts."
         if events:
@@ -746,29 +698,28 @@ class Guesses:
             said += f" If {which} counts events, write that column on the left of a formula, with"
             said += " --family negative_binomial."
         if numbers:
-            said += (
-                f" To model {listed(numbers, 2)}, make labels of the numbers first, such as low,"
-            )
-            said += " medium and high."
-        if labels:
-            said += f" To model {listed(labels, 2)}, write the column on the left of a formula:"
-            said += " pgmult regression fit FILE 'COLUMN ~ ...' --out run."
+            said += f" To model {listed(numbers, 2)}, make labels of the numbers first, such as"
+            said += " low, medium and high."
+        if self.categories:
+            said += f" To model {listed(self.categories, 2)}, write the column on the left of a"
+            said += " formula: pgmult regression fit FILE 'COLUMN ~ ...' --out run."
         return said
 
     def lacking(self) -> list[str]:
         """Sentences on columns that a job needs and that are not there."""
-        sentences = []
-        if (shares := self._shares()) and self.count is None:
-            sentences.append(
-                f"{listed(shares)} are shares that add up to 1 or 100, and no column has the number"
-                " of observations: add it as a column n, and pgmult FILE prints the command."
-            )
-        if self.shared is not None and self.count is None:
-            share, category = self.shared
-            sentences.append(
-                f"{listed([share])} are shares of {listed([category])}: add a column of counts, the"
-                " share times the size of the sample, and pgmult FILE prints the command."
-            )
+        prints, sentences = "and pgmult FILE prints the command.", list[str]()
+        if self.count is None:
+            if shares := self._shares():
+                sentences.append(
+                    f"{listed(shares)} are shares that add up to 1 or 100, and no column has the"
+                    f" number of observations: add it as a column n, {prints}"
+                )
+            if self.shared is not None:
+                share, category = self.shared
+                sentences.append(
+                    f"{listed([share])} are shares of {listed([category])}: add a column of counts,"
+                    f" the share times the size of the sample, {prints}"
+                )
         letters = [c for c in self.every_column if _are_letters(c)]
         if letters:
             sentences.append(
@@ -778,12 +729,11 @@ class Guesses:
         if self.turned:
             sentences.append(
                 f"Rows look like categories, and {listed(self.turned)} look like samples: exchange"
-                " rows and columns, so that a row is a sample, and pgmult FILE prints the command."
+                f" rows and columns, so that a row is a sample, {prints}"
             )
-        parts = [
-            next((c for c in self.columns if word in c.words and c.kind == "whole numbers"), None)
-            for word in ("year", "month", "day", "hour", "minute")
-        ]
+        whole = [c for c in self.columns if c.kind == "whole numbers"]
+        units = ("year", "month", "day", "hour", "minute")
+        parts = [next((c for c in whole if unit in c.words), None) for unit in units]
         if None not in parts[:3] and not any(c.is_dates for c in self.columns):
             sentences.append(
                 f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
@@ -793,8 +743,7 @@ class Guesses:
         if self._rows_of_a_choice and not self._choice():
             sentences.append(
                 f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}, as"
-                " the alternatives of a choice do: number the choices in a column, and pgmult FILE"
-                " prints the command."
+                f" the alternatives of a choice do: number the choices in a column, {prints}"
             )
         return sentences
 
@@ -1254,10 +1203,6 @@ def in_order(column: ColumnGuess) -> list[Any]:
         if labels.keys() <= places.keys():
             return [labels[one] for one in sorted(labels, key=places.__getitem__)]
     return []
-
-
-def _number_of_topics(documents: int) -> int:
-    return min(50, max(5, round(math.sqrt(documents) / 2)))
 
 
 def _is_regular(time: ColumnGuess) -> bool:

@@ -60,6 +60,20 @@ def rules() -> Rules:
     return Rules(names, labels, [scale.split(", ") for scale in table["orders"]["scales"]])
 
 
+@cache
+def in_formula(name: str) -> str:
+    """A column's name in a formula; empty if it cannot stand there."""
+    from pgmult.formulas.language import parse
+
+    for text in (name, f"`{name}`"):
+        try:
+            if parse(f"~ {text}").columns == (name,):
+                return text
+        except ValueError:
+            continue
+    return ""
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnGuess:
     """A column: its name, what it holds in words (see `kind_of`), and cells, None for no value.
@@ -273,11 +287,11 @@ class ColumnGuess:
         named = self.is_called("row") and len(self.counts) == len(self.cells)
         return (in_order or named) and not self.is_time
 
-    @property
+    @cached_property
     def can_be_named(self) -> bool:
         """Whether a command can name it: its name is no option and can be read on a screen."""
         odd = any(unicodedata.category(character) in ("Cc", "Cf") for character in self.name)
-        return bool(self.name) and not odd and not self.name.startswith("-")
+        return not odd and not self.name.startswith("-") and in_formula(self.name) != ""
 
     @cached_property
     def codes(self) -> "IntArray":
