@@ -77,7 +77,7 @@ def command_of(words: Iterable[object], options: Iterable[Option]) -> str:
     return " \\\n".join(lines)
 
 
-def listed(columns: Sequence[ColumnGuess], most: int = SHOWN) -> str:
+def listed(columns: Columns, most: int = SHOWN) -> str:
     """Names of columns in words, only the first of many."""
     names = [f"'{shortened(c.name)}'" for c in columns]
     if len(names) > most + 1:
@@ -365,11 +365,10 @@ class Guesses:
                     parts[0],
                     total,
                 ]
+        among_numbers = len(longest) == 2 and self._is_among_numbers(longest)
         if self.count and (shares := self._shares()):
             longest = shares
-        elif len(longest) == 2 and self._is_among_numbers(longest):
-            return None
-        elif not 2 <= len(longest) <= MOST_OUTCOMES:
+        elif among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
             return None
         return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
 
@@ -477,7 +476,7 @@ class Guesses:
         values = {c: draw(2**50, size=1 + len(c.counts)) for c in self.every_column}
         return {c: numbers[c.codes] for c, numbers in values.items()}
 
-    def _is_among_numbers(self, columns: Sequence[ColumnGuess]) -> bool:
+    def _is_among_numbers(self, columns: Columns) -> bool:
         """Whether two columns of numbers are hardly counts: they stand among other numbers."""
         return any(
             c.is_number and c not in (*columns, self.time) and len(c.counts) > 25
@@ -750,11 +749,12 @@ class Guesses:
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
         parts: tuple[ColumnGuess, ...] = ()  # columns that together name a sequence
-        symbols = [c for c in self.columns if c.is_category or c.is_code]
-        symbols = [c for c in symbols if c not in self.places and not c.is_called("person")]
-        symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
-        if self.counted is not None:
-            symbols = [c for c in symbols if c not in self.counted[1]]
+        of_counts = self.counted[1] if self.counted else []
+        symbols = [
+            c for c in self.columns
+            if (c.is_category or c.is_code) and len(c.counts) <= _MOST_SYMBOLS
+            and c not in (*self.places, *of_counts) and not c.is_called("person")
+        ]  # fmt: skip
         if time is None or time.kind == "numbers" or self.count is not None or not symbols:
             return None
         if time.counts.total() < _FEWEST_STEPS:
@@ -767,29 +767,25 @@ class Guesses:
             if len(parts) > 1 and len(parts[1].counts) > len(time.counts):  # hours of days
                 time, parts = parts[1], (parts[0], time)
             group = _joined(parts)
-            if not (beside or group.is_called("person") or group.is_in_blocks):
-                return None
             symbols = [c for c in symbols if c not in parts and not c.follows_from(group)]
-            if not symbols:
+            if not (symbols and (beside or group.is_called("person") or group.is_in_blocks)):
                 return None
         symbol = self._likeliest(symbols)
         columns = [symbol, *parts, time]
         options = [*naming(symbol=symbol), *(("--sequence", [c.name]) for c in parts)]
-        options += naming(time=time)
-        every, are_events = _step(time, group), group is not None and _are_events(time, group)
-        if every is None and not are_events:
-            return None
         of_each = f" of each '{shortened(group.name)}'" if group else ""
-        why = f"Each '{shortened(time.name)}'{of_each} has one of {len(symbol.counts)} labels of"
-        why += f" '{shortened(symbol.name)}': predict what comes next, and estimate missing steps."
-        if are_events:
-            options = [option for option in options if option[0] != "--time"]
-            why = f"Each row{of_each} is an event, one of {len(symbol.counts)} labels of"
-            why += (
-                f" '{shortened(symbol.name)}': predict what comes next, in the order of the rows."
-            )
-        else:
-            options += [("--every", [every])] if every else []
+        labels = f"one of {len(symbol.counts)} labels of '{shortened(symbol.name)}'"
+        every = _step(time, group)
+        if every is not None:
+            why = f"Each '{shortened(time.name)}'{of_each} has {labels}: predict what comes next,"
+            why += " and estimate missing steps."
+            options += [*naming(time=time), *([("--every", [every])] if every else [])]
+        if group is not None and _are_events(time, group):
+            why = f"Each row{of_each} is an event, {labels}: predict what comes next, in the order"
+            why += " of the rows."
+            options = [option for option in options if option[0] not in ("--time", "--every")]
+        elif every is None:
+            return None
         commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
         inputs = {
             name: c for name, c in self._numbers(*columns, *self._scores(symbol)).items()
@@ -797,8 +793,7 @@ class Guesses:
         }  # fmt: skip
         inputs = dict([*inputs.items()][:FEW])
         if inputs:
-            name = in_formula(parts[0].name) if parts else ""
-            terms = [*inputs, *([f"(1 | {name})"] if name else [])]
+            terms = [*inputs, *(f"(1 | {in_formula(c.name)})" for c in parts[:1])]
             options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
         elif group is not None and (inputs := self._few_labels(*columns)):
@@ -810,13 +805,13 @@ class Guesses:
 
     def _spells(self) -> Guess | None:
         """Rows with the first and the last time of a state."""
-        symbols = [c for c in self.columns if c.is_category and len(c.counts) <= _MOST_SYMBOLS]
         whose = [c for c in self.every_column if c in self.identifiers or c.is_called("person")]
+        most = min(_MOST_SYMBOLS, self.num_rows // 2)
+        states = [c for c in self.categories if c not in whose or c.is_outcome == 2]
+        states = [c for c in states if len(c.counts) <= most]
         steps = [c for c in self.columns if c.is_dates or c.kind == "whole numbers"]
         named = ([c for c in steps if c.is_called(role)] for role in ("begin", "end"))
-        symbols = [c for c in symbols if 2 * len(c.counts) <= self.num_rows]
         for begin, end in product(*named):
-            states = [c for c in symbols if c not in whose or c.is_outcome == 2]
             if begin.kind != end.kind or not states or not _is_at_most(begin, end):
                 continue
             for group in (*whose, None):
@@ -828,14 +823,14 @@ class Guesses:
     def _of_spells(
         self, symbol: ColumnGuess, group: ColumnGuess | None, begin: ColumnGuess, end: ColumnGuess
     ) -> Guess | None:
-        every = _step_of_spells(begin, end)
-        columns = [symbol, *([] if group is None else [group]), begin, end]
         options = naming(symbol=symbol, sequence=group, begin=begin, end=end)
-        options += [("--every", [every])] if every else []
+        if every := _step_of_spells(begin, end):
+            options.append(("--every", [every]))
         of_each = f" of each '{shortened(group.name)}'" if group else ""
         why = f"Each row is a spell{of_each} in a state, '{shortened(symbol.name)}', from"
         why += f" '{shortened(begin.name)}' to '{shortened(end.name)}': estimate how long states"
         why += " last, and which state follows."
+        columns = [symbol, *([group] if group else []), begin, end]
         fit = self._fit("sequences", columns, [*options, ("--model", ["markov"])])
         return Guess("Sequences", why, [fit])
 
@@ -843,9 +838,9 @@ class Guesses:
         """Rows that are sequences, with a column of labels for each time."""
         runs: list[list[ColumnGuess]] = [[]]
         for c in self.every_column:
-            if not (c.can_be_named and _is_state(c)):
+            if not _is_state(c):
                 runs.append([])
-            elif runs[-1] and _follows(runs[-1][-1].name, c.name) and _share(runs[-1], c):
+            elif runs[-1] and _follows(runs[-1][-1], c) and _share(runs[-1], c):
                 runs[-1].append(c)
             else:
                 runs.append([c])
@@ -855,24 +850,23 @@ class Guesses:
         most = 2 * len(longest) >= len(self.columns) and longest[0].kind == "labels"
         if not most and any(c.is_outcome == 2 and c not in longest for c in self.columns):
             return None
-        rows = [
-            [x for x in row if x is not None]
-            for row in zip(*(c.cells for c in longest), strict=True)
-        ]
-        repeats = any(a == b for row in rows for a, b in pairwise(row))
-        first, last = longest[0].name, longest[-1].name
+        rows = zip(*(c.cells for c in longest), strict=True)
+        there = ([x for x in row if x is not None] for row in rows)
+        repeats = any(a == b for row in there for a, b in pairwise(row))
         whose = [
             c for c in self.every_column
-            if c not in longest and len(c.counts) == self.num_rows and c.can_be_named
+            if c not in longest and len(c.counts) == self.num_rows
             and (c.is_called("person", "name") or c.name.lower().startswith("id"))
         ]  # fmt: skip
         options = [("--wide", [_range_of(longest)]), *naming(sequence=whose[0] if whose else None)]
-        why = f"Each row is a sequence of states, from '{shortened(first)}' to '{shortened(last)}':"
-        why += f" estimate{' how long states last, and' if repeats else ''} which state follows."
-        commands = [self._fit("sequences", [], [*options, ("--model", ["markov"])])]
+        first, last_name = shortened(longest[0].name), shortened(longest[-1].name)
+        why = f"Each row is a sequence of states, from '{first}' to '{last_name}': estimate"
+        why += f"{' how long states last, and' if repeats else ''} which state follows."
+        model: Option = ("--model", ["markov"])
+        commands = [self._fit("sequences", [], [*options, model])]
         if terms := self._few_labels(*longest):
-            options += [("--inputs", [f"~ {' + '.join(terms)}"])]
-            commands.append(self._fit("sequences", [], [*options, ("--model", ["markov"])]))
+            options += [("--inputs", [f"~ {' + '.join(terms)}"]), model]
+            commands.append(self._fit("sequences", [], options))
             why = f"{why[:-1]}; the second command compares people by the other columns."
         return Guess("Sequences", why, commands)
 
@@ -880,8 +874,8 @@ class Guesses:
         """Columns of few labels in all rows, treatments first, as a formula names them."""
         labels = [
             c for c in self.columns
-            if c not in without and (c.is_category or c.is_yes_or_no) and not c.missing
-            and 2 <= len(c.counts) <= FEW and in_formula(c.name)
+            if (c.is_category or c.is_yes_or_no) and len(c.counts) <= FEW and not c.missing
+            and c not in without
         ]  # fmt: skip
         chosen: dict[str, ColumnGuess] = {}
         for c in sorted(labels, key=lambda c: not c.is_treatment)[:FEW]:
@@ -889,24 +883,22 @@ class Guesses:
                 chosen[in_formula(c.name)] = c
         return chosen
 
-    def _likeliest(self, candidates: Sequence[ColumnGuess]) -> ColumnGuess:
+    def _likeliest(self, candidates: Columns) -> ColumnGuess:
         """The column that is most probably what is observed."""
         return max(candidates, key=self._score)
 
     def _groups_of_steps(self, time: ColumnGuess, symbol: ColumnGuess) -> tuple[ColumnGuess, ...]:
         """The column whose labels have about one row at each time, or people and another column."""
-        candidates = [
-            c for c in self.columns
-            if c not in (time, symbol) and c.counts.total() >= 3 * len(c.counts)
-        ]  # fmt: skip
+        candidates = [c for c in self.columns if c.counts.total() >= 3 * len(c.counts)]
+        candidates = [c for c in candidates if c not in (time, symbol)]
         single = [
             c for c in candidates
             if c in self.identifiers or c.kind == "labels"
             or (c.kind == "whole numbers" and c.is_in_blocks)
         ]  # fmt: skip
         people = [c for c in candidates if c.is_called("person") and c.is_in_blocks]
-        pairs = ((who, c) for who in people for c in candidates if c.is_time and c is not who)
-        for columns in (*((c,) for c in single), *pairs):
+        times = [c for c in candidates if c.is_time]
+        for columns in (*((c,) for c in single), *product(people, times)):
             steps = self._different(*columns, time)
             if steps >= 0.95 * self.num_rows and steps == self._different(*columns, time, symbol):
                 return columns
@@ -917,39 +909,39 @@ class Guesses:
         where += [] if self.places else self.coordinates
         if not any(len(c.counts) > FEW for c in where):
             return None
-        over = " and ".join(shortened(column.name) for column in where)
-        options: list[Option] = [("--inputs", [column.name for column in where])]
+        over = " and ".join(shortened(c.name) for c in where)
+        options: list[Option] = [("--inputs", [c.name for c in where])]
         options += [("--places", ["us-states"])] if self.places else []
-        if self.count is not None and (self._shares() or self.count.kind != "whole numbers"):
+        count = self.count
+        if count is not None and (self._shares() or count.kind != "whole numbers"):
             return None  # the count is that of a sample, or a weight
         if self.counted is not None and len(self.counted[1]) > 2:
-            names = [c.name for c in self.counted[1]]
-            fit = self._fit("fields", [*where, *self.counted[1]], [*options, ("--wide", names)])
-            return Guess(
-                "Fields", f"Estimate shares of {len(names)} columns of counts over {over}.", [fit]
-            )
+            wide = self.counted[1]
+            options.append(("--wide", [c.name for c in wide]))
+            why = f"Estimate shares of {len(wide)} columns of counts over {over}."
+            return Guess("Fields", why, [self._fit("fields", [*where, *wide], options)])
         others = [c for c in self.categories if c not in where and c is not self.people]
-        if self.count is None:  # labels that are all as frequent name the rows
+        if count is None:  # labels that are all as frequent name the rows
             others = [c for c in others if len(set(c.counts.values())) > 1]
             others = [c for c in others if not self._is_of_a_group(c)]
+            if self.num_rows < 4 * self._different(*where):
+                return None  # about one label at each place and time
         if not others:
             return None
-        if self.count is None and self.num_rows < 4 * self._different(*where):
-            return None  # about one label at each place and time
         category = self._likeliest(others)
-        options += naming(category=category, count=self.count)
+        options += naming(category=category, count=count)
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
-        used = [*where, category, *([self.count] if self.count else [])]
         why = f"Estimate shares of {labels} over {over}."
         left = [c for c in others if c is not category and c.is_called("trait")]
-        if self.count is not None and left and not self.places:
+        if count is not None and left and not self.places:
             why += f" Rows of all {listed(left)} are added up. If these are places, name the column"
             why += " in --inputs, and a table of their coordinates in --places."
+        used = [*where, category, *([count] if count else [])]
         return Guess("Fields", why, [self._fit("fields", used, options)])
 
     def _coordinates(self) -> list[ColumnGuess]:
-        numbers = {column.name.lower(): column for column in self.columns if column.is_number}
+        numbers = {c.name.lower(): c for c in self.columns if c.is_number}
         pairs = [*product(("latitude", "lat"), ("longitude", "lon", "long", "lng"))]
         pairs += [("easting", "northing")] + ([("x", "y")] if self.count is not None else [])
         return next(([numbers[n] for n in pair] for pair in pairs if {*pair} <= {*numbers}), [])
@@ -960,12 +952,14 @@ class Guesses:
 
         people = [c for c in self.columns if c.is_called("person") or c in self.identifiers]
         people.sort(key=lambda c: not c.is_called("person"))
-        named = sorted(self.columns, key=lambda c: not c.is_called("taken"))
-        named = [c for c in named if not c.is_called("case")]  # and controls that match
         names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
-        named = [c for c in named if not any(c.follows_from(x) for x in names if x is not c)]
-        named = [c for c in named if not self._is_of_a_time(c)]
-        two = [c for c in named if len(c.counts) == 2 and not c.missing]
+        two = [
+            c for c in self.columns
+            if len(c.counts) == 2 and not (c.missing or c.is_called("case"))  # controls that match
+            and not self._is_of_a_time(c)
+            and not any(c.follows_from(x) for x in names if x is not c)
+        ]  # fmt: skip
+        two.sort(key=lambda c: not c.is_called("taken"))
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
@@ -976,8 +970,6 @@ class Guesses:
             of_row = list(zip(occasion.cells, (who or occasion).cells, strict=True))
             sizes = Counter(of_row)
             if len(sizes) < _FEWEST_OCCASIONS or min(sizes.values()) == 1 or occasion.missing:
-                continue
-            if len(sizes) not in numbers:
                 continue
             for column, one in taken:
                 if sum(one) == len(sizes) == len(set(compress(of_row, one))):
@@ -990,8 +982,8 @@ class Guesses:
         taken = []
         for c in self.columns:
             ones = c.counts[1] if c.is_yes_or_no and not c.missing else 0
-            few = ones >= 2 * _FEWEST_OCCASIONS and self.num_rows / ones <= MOST_OUTCOMES
-            if few and self.num_rows % ones == 0 and self.num_rows / ones > 1:
+            few = ones >= 2 * _FEWEST_OCCASIONS and self.num_rows <= MOST_OUTCOMES * ones
+            if few and self.num_rows % ones == 0:
                 each = c.numbers.reshape(ones, -1).sum(axis=1)
                 is_case = c.is_called("case") or self._is_of_a_time(c)
                 taken += [c] if (each == 1).all() and not is_case else []
@@ -1003,71 +995,60 @@ class Guesses:
         where = (occasion, *([who] if who else []))
         number = self._different(*where)
         people = [who] if who else [
-            column for column in self.columns
-            if column.is_called("person") and 2 * len(column.counts) <= number
-            and self._different(column, occasion) == number
+            c for c in self.columns
+            if c.is_called("person") and 2 * len(c.counts) <= number
+            and self._different(c, occasion) == number
         ]  # fmt: skip
         names = [
-            column for column in self.columns
-            if column is not taken and len(column.counts) <= MOST_OUTCOMES
-            and self._different(column, *where) == self.num_rows
-            and (column.is_called("alternative")  # or every occasion has all labels
-                 or (column.is_category and len(column.counts) * number == self.num_rows))
-        ]  # fmt: skip
-        names.sort(key=lambda column: not column.is_called("alternative"))
-        available = [
             c for c in self.columns
-            if c.is_called("available") and c.is_yes_or_no and _is_at_most(taken, c)
+            if c is not taken and len(c.counts) <= MOST_OUTCOMES
+            and self._different(c, *where) == self.num_rows
+            and (c.is_called("alternative")  # or every occasion has all labels
+                 or (c.is_category and len(c.counts) * number == self.num_rows))
         ]  # fmt: skip
+        names.sort(key=lambda c: not c.is_called("alternative"))
+        available = [c for c in self.columns if c.is_called("available") and c.is_yes_or_no]
+        available = [c for c in available if _is_at_most(taken, c)]
         beside = (taken, occasion, *people, *names, *available)
         attributes, coded = self._of_alternatives(where, beside)
-        outcome = in_formula(taken.name)
         none = _none_of_these(names[0], attributes.values()) if names else None
         if none is not None:  # columns that mark it are its constant
             attributes = {n: c for n, c in attributes.items() if not _marks(c, names[0], none)}
-        of_choosers = [
-            name for name, column in attributes.items()
-            if self._different(column, *where) == number
-        ]  # fmt: skip
-        of_rows = {name: column for name, column in attributes.items() if name not in of_choosers}
-        of_choosers = of_choosers if names else []
-        if not (of_rows or of_choosers) or not outcome:
+        of_rows = {n: c for n, c in attributes.items() if self._different(c, *where) > number}
+        of_choosers = [name for name in attributes if name not in of_rows] if names else []
+        if not (of_rows or of_choosers):
             return None
+        numbers = {name: c for name, c in of_rows.items() if c.is_number}
         constants = bool(names) and not any(
-            _is_fixed_by(column.cells, names[0].cells, of_row)
-            for column in of_rows.values()
-            if column.is_number
+            _is_fixed_by(c.cells, names[0].cells, of_row) for c in numbers.values()
         )
         labels = names[0].counts if names else ()
-        why = "Each row is an alternative, and one is chosen in each"
-        why += f" '{shortened(occasion.name)}': estimate what makes an alternative likely to be"
-        why += " chosen."
+        why = f"Each row is an alternative, and one is chosen in each '{shortened(occasion.name)}':"
+        why += " estimate what makes an alternative likely to be chosen."
         tastes = sum(
             len(c.counts) - 1 if c.is_category or name in coded else 1
             for name, c in of_rows.items()
         )
-        named = in_formula(names[0].name) if constants else ""
         whose, same, differ = _tastes(number, people if of_rows else [], tastes, len(labels))
+        named = in_formula(names[0].name) if constants and differ else ""
         formula = _of_choice(
-            outcome, [*of_rows], whose, of_choosers, labels, named if differ else "", constants
+            in_formula(taken.name), [*of_rows], whose, of_choosers, labels, named, constants
         )
         why += same
-        attributes = attributes if names else of_rows
         if coded:
-            why += (
-                f" {' and '.join(coded)}: whole numbers are read as labels; write the column alone"
-                " if they are amounts."
-            )
-        used = [taken, *attributes.values(), *people[:1], *names[:1]]
-        respondents = [column.name for column in people[:1] if same]
+            why += f" {' and '.join(coded)}: whole numbers are read as labels; write the column"
+            why += " alone if they are amounts."
+        respondents = [c.name for c in people[:1] if same]
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
         options += naming(
             alternative=names[0] if names else None, available=next(iter(available), None)
         )
-        options += _price_option(name for name, column in of_rows.items() if column.is_number)
+        options += _price_option(numbers)
+        used = [taken, *people[:1], *names[:1], *(attributes[name] for name in of_choosers)]
         if none is not None:
-            options += [("--none", [none])]
-            used = [c for c in used if c not in of_rows.values()]
+            options.append(("--none", [none]))
+        else:
+            used += of_rows.values()
         return Guess("Choice", why, [self._fit("choice", used, options, formula)])
 
     def _of_alternatives(
@@ -1079,10 +1060,9 @@ class Guesses:
         """
         number, out, coded = self._different(*where), dict[str, ColumnGuess](), list[str]()
         for c in self.columns:
-            name, different = in_formula(c.name), len(c.counts)
-            alike = self._different(c, *where)
+            name, different, alike = in_formula(c.name), len(c.counts), self._different(c, *where)
             labels = c.is_category and alike > number and different <= MOST_OUTCOMES
-            if not name or c in without or different < 2 or not (c.is_number or labels):
+            if c in without or different < 2 or not (c.is_number or labels):
                 continue
             codes = c.is_number and set(c.counts) == set(range(1, different + 1))
             if codes and alike == self.num_rows == different * number:
@@ -1091,30 +1071,26 @@ class Guesses:
                 name = f"C({name})"
                 coded.append(name)
             out[name] = c
-        return dict([*out.items()][:MOST_TERMS]), [name for name in coded if name in out]
+        out = dict([*out.items()][:MOST_TERMS])
+        return out, [name for name in coded if name in out]
 
     def _of_wide(self) -> Guess | None:
         """A row an occasion, with columns such as price_bus and price_car, and which was taken."""
-        for taken in (c for c in self.columns if 2 <= len(c.counts) <= MOST_OUTCOMES):
-            if not (taken.is_category or taken.is_code):
-                continue
-            wide = self._wide_columns(taken)
-            outcome = in_formula(taken.name)
-            if not wide or not outcome:
-                continue
+        for taken in (c for c in self.columns if c.is_category or c.is_code):
+            wide = self._wide_columns(taken) if len(taken.counts) <= MOST_OUTCOMES else {}
             of_alternatives = [c for _, of in wide.values() for c in of.values()]
-            if taken in of_alternatives:
+            if not wide or taken in of_alternatives:
                 continue
             people = [
                 c for c in self.columns
-                if c.is_called("person") and 2 * len(c.counts) <= len(c.cells) and c is not taken
+                if c.is_called("person") and 2 * len(c.counts) <= self.num_rows and c is not taken
             ]  # fmt: skip
             people.sort(key=lambda c: not c.is_in_blocks)
-            numbers = self._numbers(taken, *people, *of_alternatives)
             copies = {
                 name: [of[x].cells[i] if x in of else None for i, x in enumerate(taken.cells)]
                 for name, (_, of) in wide.items()
             }
+            numbers = self._numbers(taken, *people, *of_alternatives)
             choosers = {
                 name: c for name, c in numbers.items()
                 if not c.name.lower().endswith("id") and c.cells not in copies.values()
@@ -1127,18 +1103,17 @@ class Guesses:
             ]
             tastes = sum(max(1, len(different) - 1) for different in labels)
             whose, same, differ = _tastes(self.num_rows, people, tastes, len(taken.counts))
-            named = "alternative" if differ else ""
-            formula = _of_choice(outcome, [*wide], whose, [*choosers][:FEW], taken.counts, named)
+            formula = _of_choice(
+                in_formula(taken.name), [*wide], whose, [*choosers][:FEW], taken.counts,
+                "alternative" if differ else "",
+            )  # fmt: skip
+            numeric = [n for n, (_, of) in wide.items() if all(c.is_number for c in of.values())]
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
-            used = [taken, *people[:1], *of_alternatives, *choosers.values()]
+            options = [("--wide", patterns), *_price_option(numeric)]
             why = "Each row is a choice, and has columns for each alternative: estimate what makes"
             why += " an alternative likely to be chosen." + same
-            options: list[Option] = [("--wide", patterns)]
-            options += _price_option(
-                name for name, (_, of) in wide.items() if all(c.is_number for c in of.values())
-            )
-            fit = self._fit("choice", used, options, formula)
-            return Guess("Choice", why, [fit])
+            used = [taken, *people[:1], *of_alternatives, *choosers.values()]
+            return Guess("Choice", why, [self._fit("choice", used, options, formula)])
         return None
 
     def _name_of(self, cells: list[object], name: str) -> str:
@@ -1152,31 +1127,25 @@ class Guesses:
 
         labels = {label_of(label): label for label in taken.counts}
         complete: dict[str, dict[Any, ColumnGuess]] = {}
-        alike = begin_alike([*labels])
         between = r"[\W_]*" if taken.is_called("choice") else r"[\W_]"
-        for cut in dict.fromkeys(("", alike)):
+        for cut in dict.fromkeys(("", begin_alike([*labels]))):
             ends: dict[str, dict[Any, ColumnGuess]] = {}
-            for label, column in product(labels, self.columns):
+            for label, c in product(labels, self.columns):
                 word = re.escape(label.removeprefix(cut))
-                ways = rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)"
-                match = re.fullmatch(ways, column.name)
-                if word and match and (column.is_number or column.is_category):
+                match = re.fullmatch(rf"(.*?[^\W_].*?{between}){word}|{word}({between}.+)", c.name)
+                if word and match and (c.is_number or c.is_category):
                     pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
-                    ends.setdefault(pattern, {})[labels[label]] = column
+                    ends.setdefault(pattern, {})[labels[label]] = c
             complete = complete or {
                 p: of for p, of in ends.items()
                 if len(of) == len(labels) and len({c.is_number for c in of.values()}) == 1
             }  # fmt: skip
         named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in complete}
-        return dict(
-            [
-                (name, (pattern, complete[pattern])) for name, pattern in named.items()
-                if in_formula(name) == name
-            ][: 2 * MOST_TERMS]
-        )  # fmt: skip
+        fitting = [name for name in named if in_formula(name) == name][: 2 * MOST_TERMS]
+        return {name: (named[name], complete[named[name]]) for name in fitting}
 
 
-def _joined(columns: Sequence[ColumnGuess]) -> ColumnGuess:
+def _joined(columns: Columns) -> ColumnGuess:
     """One column of the combinations of the labels of several."""
     if len(columns) == 1:
         return columns[0]
@@ -1224,9 +1193,8 @@ def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
     days = {str(date)[5:10] for date in begin.counts}
     if days <= {"01-01", ""}:
         return "year"
-    both = [(a, b) for a, b in zip(begin.cells, end.cells, strict=True) if a and b]
-    first, last = np.array(both, dtype="datetime64[s]").T
-    length = float(np.median((last - first) / np.timedelta64(1, "D")))
+    first, last = (np.array([x or "NaT" for x in c.cells], "datetime64[s]") for c in (begin, end))
+    length = float(np.nanmedian((last - first) / np.timedelta64(1, "D")))
     if {day[3:] for day in days} <= {"01", ""} or length > 90:
         return "month"
     return "week" if length > 21 else "day" if length >= 1 else "hour"
@@ -1241,7 +1209,7 @@ def _is_at_most(one: ColumnGuess, other: ColumnGuess) -> bool:
     return 2 * len(pairs) > len(one.cells) and all(a <= b for a, b in pairs)
 
 
-def _is_sum(column: ColumnGuess, others: Sequence[ColumnGuess]) -> bool:
+def _is_sum(column: ColumnGuess, others: Columns) -> bool:
     """Whether a column has the sum of others, but in 1 of 20 rows."""
     if len(others) < 2 or not all(c.is_number for c in (column, *others)):
         return False
@@ -1264,16 +1232,15 @@ def _are_the_same_things(one: ColumnGuess, other: ColumnGuess) -> bool:
 
 def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess | None) -> bool:
     """Whether no spell of a sequence begins before the one before it ends."""
-    rows = zip((group or begin).cells, begin.cells, end.cells, strict=True)
-    spells = sorted(
-        ("" if group is None else str(who), first, last)
-        for who, first, last in rows if None not in (who, first, last)
-    )  # fmt: skip
+    cells = group.cells if group else [""] * len(begin.cells)
+    whose = (None if who is None else str(who) for who in cells)
+    rows = zip(whose, begin.cells, end.cells, strict=True)
+    spells = sorted(row for row in rows if None not in row)
     apart = all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(spells))
     return apart and len(spells) > len({who for who, _, _ in spells})
 
 
-def _range_of(columns: Sequence[ColumnGuess]) -> str:
+def _range_of(columns: Columns) -> str:
     """Columns side by side, as ``--wide`` takes them."""
     first, last = columns[0].name, columns[-1].name
     return ",".join(c.name for c in columns) if ":" in first + last else f"{first}:{last}"
@@ -1281,11 +1248,11 @@ def _range_of(columns: Sequence[ColumnGuess]) -> str:
 
 def _may_be_words(c: ColumnGuess) -> bool:
     """Whether it may count how often a word stands in each document."""
-    named = c.can_be_named and not c.is_row_number
-    whole = named and c.kind == "whole numbers" and not c.missing and min(c.counts) >= 0
-    if not whole or 2 * c.counts[0] > len(c.cells):  # rare, whatever it is called
-        return whole
-    return not (min(c.counts) >= 1500 or c.is_identifier or c.is_called("measure", "trials"))
+    if c.kind != "whole numbers" or c.missing or c.is_row_number or min(c.counts) < 0:
+        return False
+    rare = 2 * c.counts[0] > len(c.cells)  # whatever it is called
+    named = c.is_identifier or c.is_called("measure", "trials")
+    return rare or not (named or min(c.counts) >= 1500)
 
 
 def _neighbours(
@@ -1297,14 +1264,12 @@ def _neighbours(
 
 def _are_letters(c: ColumnGuess) -> bool:
     """Whether cells are long words of few letters, as sequences of bases are."""
-    if c.kind != "names, all different":
-        return False
-    words = [*map(str, c.counts)]
+    words = [*map(str, c.counts)] if c.kind == "names, all different" else [""]
     long = min(map(len, words)) >= 3 * _MOST_LETTERS
     return long and len({*"".join(words)}) <= _MOST_LETTERS
 
 
-def _are_numbered(columns: Sequence[ColumnGuess]) -> bool:
+def _are_numbered(columns: Columns) -> bool:
     """Whether names of columns differ in a number alone: Sample_1, Sample_2, ..."""
     stems = {re.sub(r"\d+", "", c.name) for c in columns}
     return len(columns) > _BATTERY and len(stems) == 1
@@ -1317,9 +1282,9 @@ def _is_state(c: ColumnGuess) -> bool:
     return c.kind == "labels" and len(c.counts) <= _MOST_SYMBOLS
 
 
-def _follows(name: str, after: str) -> bool:
+def _follows(one: ColumnGuess, after: ColumnGuess) -> bool:
     """Whether two names are those of a step and of the next: V1 and V2, Dec.93 and Jan.94."""
-    first, second = (_STEP.fullmatch(one.lower()) for one in (name, after))
+    first, second = (_STEP.fullmatch(c.name.lower()) for c in (one, after))
     if not (first and second):
         return False
     months = _MONTHS.split()
@@ -1328,7 +1293,7 @@ def _follows(name: str, after: str) -> bool:
     return first.group(1, 3) == second.group(1, 3) and int(first[2]) < int(second[2])
 
 
-def _are_steps(columns: Sequence[ColumnGuess]) -> bool:
+def _are_steps(columns: Columns) -> bool:
     """Whether columns whose names are numbered are times, and no answers to several questions.
 
     A name says so, or the labels: without a known order, and the same in all columns, which say no
@@ -1355,48 +1320,48 @@ def _are_steps(columns: Sequence[ColumnGuess]) -> bool:
     return bool(near > far + 0.05 * len(columns[0].cells))
 
 
-def _share(columns: Sequence[ColumnGuess], other: ColumnGuess) -> bool:
+def _share(columns: Columns, other: ColumnGuess) -> bool:
     """Whether a column has labels of those before it, and few others."""
     labels = {x for c in columns for x in c.counts}
     common = len(labels) < 2 or 2 * len(labels & other.counts.keys()) >= len(other.counts)
     return columns[0].kind == other.kind and common
 
 
-def _are_shares(columns: Sequence[ColumnGuess], least: float) -> bool:
+def _are_shares(columns: Columns, least: float) -> bool:
     """Whether rows add up to most of 1, or of 100, and never to more."""
     import numpy as np
 
     sums = np.sum([c.numbers for c in columns], axis=0)
     sums = np.sort(sums[sums == sums])
-    whole = 1.0 if len(sums) and sums[-1] <= _ROUNDED else 100.0
-    most, middle = sums[[-1, len(sums) // 2]] if len(sums) > FEW else (math.inf, 0.0)
+    if len(sums) <= FEW:
+        return False
+    most, middle = sums[[-1, len(sums) // 2]]
+    whole = 1.0 if most <= _ROUNDED else 100.0
     return bool(most <= _ROUNDED * whole and middle >= least * whole)
 
 
 def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
     """Whether a column says the outcome in other words: as its cause or its class it would be 1."""
-    if len(outcome.counts) < 2:  # trials, always as many
+    labels = len(outcome.counts)
+    if labels < 2:  # trials, always as many
         return False
     if column.is_number and len(column.counts) > FEW:
-        ranges = column.ranges_by(outcome) if len(outcome.counts) <= MOST_OUTCOMES else []
+        ranges = column.ranges_by(outcome) if labels <= MOST_OUTCOMES else []
         return len(ranges) > 1 and all(one[1] < other[0] for one, other in pairwise(ranges))
     if 3 * len(column.counts) > column.counts.total():
         return False
-    if column.is_called("rank") and outcome.is_called("rank"):
+    if (column.is_called("rank") and outcome.is_called("rank")) or outcome.follows_from(column):
         return True
-    often = 3 * len(outcome.counts) <= outcome.counts.total()  # counts that hardly repeat name rows
-    return outcome.follows_from(column) or (
-        often and len(outcome.counts) <= MOST_OUTCOMES and column.follows_from(outcome)
-    )
+    often = 3 * labels <= outcome.counts.total()  # counts that hardly repeat name rows
+    return often and labels <= MOST_OUTCOMES and column.follows_from(outcome)
 
 
 def _distinct(groups: dict[str, ColumnGuess]) -> dict[str, ColumnGuess]:
     """Groups none of which says what one before it says, coarser labels of the same among them."""
     distinct: dict[str, ColumnGuess] = {}
     for term, c in groups.items():
-        if not any(
-            x.follows_from(c) or (c.is_category and c.follows_from(x)) for x in distinct.values()
-        ):
+        others = distinct.values()
+        if not any(x.follows_from(c) or (c.is_category and c.follows_from(x)) for x in others):
             distinct[term] = c
     return distinct
 
@@ -1409,18 +1374,17 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     each = 1 + max((len(c.cells) for c in columns), default=0) // _LOOKED_AT
     rows = zip(*(c.cells[::each] for c in (*columns, *others)), strict=True)
     complete = [row for row in rows if None not in row]
-    independent, basis = set(), np.full((len(complete), 1), 1.0 / max(1, len(complete)) ** 0.5)
-    for i, (term, c) in enumerate(terms.items()):
-        cells = [row[i] for row in complete]
+    if not complete:
+        return {term for term, c in terms.items() if c.is_dates}
+    independent, basis = set(), np.full((len(complete), 1), 1.0 / len(complete) ** 0.5)
+    for (term, c), cells in zip(terms.items(), zip(*complete, strict=True), strict=False):
         if c.is_dates:
             independent.add(term)
             continue
-        if c.is_number:
-            design = np.array(cells, dtype=float).reshape(-1, 1)
-        else:
-            levels = sorted(set(cells), key=str)[1:]
-            design = np.array([[x == one for one in levels] for x in cells], dtype=float)
-        design = design.reshape(len(complete), -1) - (design.mean(axis=0) if len(complete) else 0)
+        levels = sorted({*cells}, key=str)[1:]
+        dummies = cells if c.is_number else [[x == one for one in levels] for x in cells]
+        design = np.array(dummies, dtype=float).reshape(len(complete), -1)
+        design = design - design.mean(axis=0)
         norms = np.linalg.norm(design, axis=0)
         if not design.shape[1] or not (norms > 0).all():
             continue
@@ -1432,33 +1396,25 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     return independent
 
 
-def _tastes(
-    choices: int, people: Sequence[ColumnGuess], tastes: int, labels: int
-) -> tuple[str, str, bool]:
+def _tastes(choices: int, people: Columns, tastes: int, labels: int) -> tuple[str, str, bool]:
     """Say whose tastes differ, that those of people do not, and whether constants do.
 
     A covariance of as many tastes as a person has choices costs more than it explains.
     """
-    whose = in_formula(people[0].name) if people else ""
-    each = choices // len(people[0].counts) if people else 0
-    if not people or each > tastes:
+    if not people:
+        return "", "", False
+    whose, each = in_formula(people[0].name), choices // len(people[0].counts)
+    if each > tastes:
         return whose, "", each > tastes + labels - 1
-    return "", (
-        f" Tastes are the same for all: a '{shortened(people[0].name)}' has {each} choices, and"
-        f" there are {tastes} coefficients. Let people differ in one or two attributes, such as"
-        f" (ATTRIBUTE | {whose}), if that matters to you."
-    ), False  # fmt: skip
+    same = f" Tastes are the same for all: a '{shortened(people[0].name)}' has {each} choices, and"
+    same += f" there are {tastes} coefficients. Let people differ in one or two attributes, such as"
+    return "", f"{same} (ATTRIBUTE | {whose}), if that matters to you.", False
 
 
 def _of_choice(
-    outcome: str,
-    attributes: list[str],
-    whose: str,
-    choosers: list[str],
-    labels: Iterable[object],
-    named: str,
-    constants: bool = True,
-) -> str:
+    outcome: str, attributes: list[str], whose: str, choosers: list[str],
+    labels: Iterable[object], named: str, constants: bool = True,
+) -> str:  # fmt: skip
     """The formula of attributes, of people whose tastes differ, and of what belongs to them.
 
     Alternatives that are but numbered have no constants. Those of others differ between people,
@@ -1471,20 +1427,17 @@ def _of_choice(
     differ = f"{named} + {listed}" if named and not numbered else listed
     formula = f"{outcome} ~ {listed}" + (f" + ({differ} | {whose})" if whose else "")
     after = choosers if constants or not choosers else ["0", *choosers]
-    after = ["1"] if constants and not choosers and not numbered else after
-    return formula + (f" | {' + '.join(after)}" if after else "")
+    after = after or ["1"] * (constants and not numbered)
+    return " | ".join([formula, *([" + ".join(after)] if after else [])])
 
 
 def _none_of_these(alternative: ColumnGuess, attributes: Iterable[ColumnGuess]) -> Any:
     """The alternative that alone lacks attributes, and lacks them in all rows, or None."""
     gaps = [c for c in attributes if c.missing]
-    alone = {
-        name for c in gaps
-        for name, cell in zip(alternative.cells, c.cells, strict=True) if cell is None
-    }  # fmt: skip
-    if len(alone) != 1 or any(c.missing < alternative.counts[min(alone)] for c in gaps):
-        return None
-    return alone.pop()
+    pairs = (pair for c in gaps for pair in zip(alternative.cells, c.cells, strict=True))
+    alone = {name for name, cell in pairs if cell is None}
+    name = alone.pop() if len(alone) == 1 else None
+    return name if all(c.missing >= alternative.counts[name] for c in gaps) else None
 
 
 def _marks(column: ColumnGuess, labels: ColumnGuess, label: object) -> bool:
@@ -1503,8 +1456,7 @@ def _price_option(names: Iterable[str]) -> list[Option]:
 
 def _is_fixed_by(cells: list[object], labels: list[object], of_row: list[object]) -> bool:
     """Whether constants of alternatives fix an attribute: all occasions have the same steps."""
-    first: dict[Any, tuple[Any, Any]] = {}
-    steps = set()
+    first, steps = dict[Any, tuple[Any, Any]](), set()
     for cell, label, occasion in zip(cells, labels, of_row, strict=True):
         if cell is not None:
             other, start = first.setdefault(occasion, (label, cell))
@@ -1532,16 +1484,12 @@ def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
     from pgmult.core.tables import exact_array
     from pgmult.sequences.data.times import usual_step
 
-    steps = [
-        (when, "" if whose is None else str(of))
-        for when, of in zip(time.cells, (whose or time).cells, strict=True)
-        if when is not None and of is not None
-    ]
-    times = exact_array([when for when, _ in steps])
-    _, sequence = np.unique([of for _, of in steps], return_inverse=True)
+    there = (time.codes >= 0) & (True if whose is None else whose.codes >= 0)
+    times = exact_array([*compress(time.cells, there)])
+    sequence = np.zeros(len(times), np.int64) if whose is None else whose.codes[there]
     if time.is_dates:
         return usual_step(times.astype("datetime64[s]"), sequence) or None
     if (dates := dates_of(times)) is not None:
         return usual_step(dates, sequence) or None
     every = usual_step(times, sequence)
-    return (every or None) if every != "1" else ""
+    return "" if every == "1" else every or None
