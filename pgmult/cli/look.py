@@ -31,7 +31,7 @@ _MISREAD = (
 
 def show_columns(options: argparse.Namespace) -> int:
     """Print what a file holds, and the commands that fit it."""
-    from pgmult.datasets.files import is_table, suffix_of
+    from pgmult.datasets.files import is_table
 
     path: Path = options.file
     if is_table(path):
@@ -40,31 +40,29 @@ def show_columns(options: argparse.Namespace) -> int:
             print_report(options, _of_table(path, options))
         finally:
             gc.enable()
-        return 0
+    else:
+        print_report(options, _of_texts(path))
+    return 0
+
+
+def _of_texts(path: Path) -> "Report":
+    from pgmult.datasets.files import suffix_of
     from pgmult.datasets.readers import recognise  # which takes half a second
+
+    def job(family: str, why: str, *options: Option) -> Guess:
+        out = ("--out", [f"run-{family}"])
+        command = command_of([family, "fit", file_of(path)], [*options, out])
+        return Guess(family.capitalize(), why, [command])
 
     kind: str = recognise(path).kind
     if suffix_of(path) in _SEQUENCE_FILES:
-        kind = "FASTA"
-    jobs: list[Guess] = []
-    of_words: list[Option] = [("--units", ["words"]), ("--max-symbols", [200])]
-    if kind != "FASTA":
-        words, out = ["topics", "fit", file_of(path)], ("--out", ["run-topics"])
-        jobs.append(
-            Guess(
-                "Topics",
-                "Find the topics of the documents.",
-                [command_of(words, [("--topics", [20]), out])],
-            )
-        )
-    if kind == "FASTA" or (kind == "text" and suffix_of(path) == ".txt"):
-        of_text = "Each line is a sequence of words."
-        why = "Each entry is a sequence of letters." if kind == "FASTA" else of_text
-        what = [*(of_words if kind == "text" else []), ("--out", ["run-sequences"])]
-        command = command_of(["sequences", "fit", file_of(path)], what)
-        jobs.append(Guess("Sequences", why, [command]))
-    print_report(options, _report(f"{plain(str(path))}: {kind}", [], jobs))
-    return 0
+        kind, jobs = "FASTA", [job("sequences", "Each entry is a sequence of letters.")]
+    else:
+        jobs = [job("topics", "Find the topics of the documents.", ("--topics", [20]))]
+    if kind == "text" and suffix_of(path) == ".txt":
+        of_words: list[Option] = [("--units", ["words"]), ("--max-symbols", [200])]
+        jobs.append(job("sequences", "Each line is a sequence of words.", *of_words))
+    return _report(f"{plain(str(path))}: {kind}", [], jobs)
 
 
 def _of_table(path: Path, options: argparse.Namespace) -> "Report":
@@ -74,56 +72,44 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
     table = read_table(path, options)
     columns = columns_of(table)
     remarks, no_value, misread = _remarks(columns)
-    reading_options = {"delimiter": options.delimiter, "encoding": options.encoding}
-    reading: list[Option] = [
-        (f"--{name}", [value])
-        for name, value in reading_options.items()
-        if value not in (None, "utf-8")
-    ]
-    gaps = options.na_values or (["", "NA"] if no_value else [])
-    if gaps:
-        reading.append(("--na-values", [*gaps, *no_value]))
+    how = {"--delimiter": options.delimiter, "--encoding": options.encoding}
+    reading: list[Option] = [(name, [x]) for name, x in how.items() if x not in (None, "utf-8")]
     if no_value:
-        options.na_values = [*gaps, *no_value]
+        options.na_values = [*(options.na_values or ["", "NA"]), *no_value]
         columns = columns_of(read_table(path, options))
         remarks.append(
             "The commands below take such cells for missing values: remove --na-values if they are"
             " not."
         )
+    if options.na_values:
+        reading.append(("--na-values", options.na_values))
     guesses = Guesses(path, [c for c in columns if c.name not in misread], reading)
     jobs = guesses.jobs()
     remarks += guesses.lacking() or ([] if jobs else [guesses.without_outcome()])
-    held = Table(
-        "",
-        [
-            Column("column", [c.name for c in columns], "column", shortened),
-            Column("kind", [c.kind for c in columns], "holds"),
-            Column("missing", [c.missing for c in columns], "missing", _or_nothing),
-            Column("values", [c.summary for c in columns], "values"),
-        ],
-    )
+    missing = [f"{c.missing:,}" if c.missing else "" for c in columns]
+    described = [
+        Column("column", [c.name for c in columns], "column", shortened),
+        Column("kind", [c.kind for c in columns], "holds"),
+        Column("missing", [c.missing for c in columns], "missing", missing),
+        Column("values", [c.summary for c in columns], "values"),
+    ]
     title = f"{plain(str(path))}: {len(table):,} rows, {len(columns):,} columns"
-    sections = [Section("Columns", table=held), Section("Columns to check", sentences=remarks)]
-    return _report(title, sections, jobs)
-
-
-def _or_nothing(number: int) -> str:
-    return f"{number:,}" if number else ""
+    held = Section("Columns", table=Table("", described))
+    return _report(title, [held, Section("Columns to check", sentences=remarks)], jobs)
 
 
 def _report(title: str, sections: "list[Section]", jobs: list[Guess]) -> "Report":
     """What was seen, and the jobs that fit."""
     from pgmult.core.reports import Report
 
+    guessed = "guesses from the kinds of columns and their names" if sections else "guesses"
+    which = ", ".join(job.title.lower() for job in jobs)
     verdict = (
-        "No job fits this table: see pgmult topics, fields, sequences, regression or choice"
-        " --help for what each one takes."
+        f"Jobs that fit: {which}. The commands are {guessed}: read them before you paste them."
     )
-    if jobs:
-        guessed = "guesses from the kinds of columns and their names" if sections else "guesses"
-        which = ", ".join(job.title.lower() for job in jobs)
-        verdict = f"Jobs that fit: {which}. The commands are {guessed}: read them before you paste"
-        verdict += " them."
+    if not jobs:
+        verdict = "No job fits this table: see pgmult topics, fields, sequences, regression or"
+        verdict += " choice --help for what each one takes."
     return Report(title, [verdict], [*sections, *(job.section() for job in jobs)])
 
 
@@ -146,11 +132,11 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
                 f"{name} has codes of two letters, and NA is read as a missing value. If it is a"
                 " code, such as that of Namibia, add --na-values ''."
             )
-        odd, else_it_is = _odd_cells(column)
+        odd, are_numbers = _odd_cells(column)
         if odd:
-            no_value += [text for text in odd if else_it_is and not text.startswith("-")]
+            no_value += [text for text in odd if are_numbers and not text.startswith("-")]
             cells = ", ".join(map(repr, odd))
-            is_text = f"; without them its cells are {else_it_is}" if else_it_is else ""
+            is_text = "; without them its cells are numbers or dates" if are_numbers else ""
             said.append(f"{name} has {cells}, which may stand for a missing value{is_text}.")
         for pattern, advice in _MISREAD:
             if all(re.fullmatch(pattern, text) for text in texts):
@@ -166,19 +152,16 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
     return said, list(dict.fromkeys(no_value)), misread
 
 
-def _odd_cells(column: ColumnGuess) -> tuple[list[str], str]:
-    """Cells that read as no value, in a column of labels that are numbers or dates without them."""
+def _odd_cells(column: ColumnGuess) -> tuple[list[str], bool]:
+    """Cells that read as no value, and whether a column of labels holds numbers or dates else."""
     from pgmult.datasets.columns import is_number_or_date
 
     texts = {str(value): times for value, times in column.counts.items()}
     gaps = [text for text in texts if text.strip().lower() in _GAPS.split()]
     no_numbers = (text for text in texts if not is_number_or_date(text))
     odd = [*islice(no_numbers, len(gaps) + SHOWN + 1)]
-    others = column.counts.total() - sum(texts[text] for text in odd)
-    if (
-        odd
-        and others
-        and (gaps == odd or (len(odd) <= SHOWN and 4 * others >= 3 * sum(texts.values())))
-    ):
-        return odd, "numbers or dates"
-    return gaps, ""
+    total = column.counts.total()
+    others = total - sum(texts[text] for text in odd)
+    few = len(odd) <= SHOWN and 4 * others >= 3 * total
+    are_numbers = bool(odd) and others > 0 and (gaps == odd or few)
+    return (odd if are_numbers else gaps), are_numbers

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,18 +46,13 @@ class Previews:
     """
 
     def __init__(
-        self,
-        run: Path,
-        page: Path,
-        report: Callable[["Posterior"], "Report"],
-        model: Any = None,
-        data: object = None,
-        keep: Any = (),
-    ):
+        self, run: Path, page: Path, report: Callable[["Posterior"], "Report"], model: Any = None,
+        data: object = None, keep: Any = (),
+    ):  # fmt: skip
         self._run, self._page, self._report = run, page, report
         self._model, self._data, self._keep = model, data, tuple(keep)
         self._states: dict[int, deque[Any]] | None = None if model is None else {}
-        self._began: float | None = None
+        self._has_begun = model is None
         self._ended, self._go_on = threading.Event(), threading.Event()
         self._go_on.set()
         self._thread = threading.Thread(target=self._work, name="pgmult-page", daemon=True)
@@ -71,29 +67,22 @@ class Previews:
 
     def __call__(self, sweep: "Sweep") -> None:
         """After every sweep: a callback of `pgmult.sample`."""
-        if self._began is None:
-            self._began = time.monotonic()
-        self._hold(sweep)
-        self._go_on.wait()
-
-    def _hold(self, sweep: "Sweep") -> None:
-        """Keep the last states of a chain, until draws are stored."""
-        states = self._states
-        if states is None:
-            return
-        if sweep.chain not in states:
-            size = max(1, _nbytes(sweep.state))
-            most = _MOST_BYTES // (size * 4)
+        self._has_begun = True
+        states = self._states  # the last of each chain, until draws are stored
+        if states is not None and sweep.chain not in states:
+            most = _MOST_BYTES // (4 * max(1, _nbytes(sweep.state)))
             if most < _FEWEST or any(array is None for array in _parts(sweep.state)):
-                self._states = None  # too large, or its rows are elsewhere
-                return
-            states[sweep.chain] = deque(maxlen=min(_LAST, most))
-        states[sweep.chain].append(sweep.state)
+                self._states = states = None  # too large, or its rows are elsewhere
+            else:
+                states[sweep.chain] = deque(maxlen=min(_LAST, most))
+        if states is not None:
+            states[sweep.chain].append(sweep.state)
+        self._go_on.wait()
 
     def _work(self) -> None:
         pause, is_first = _FIRST, True
         while not self._ended.wait(0.5):
-            if self._model is not None and self._began is None:
+            if not self._has_begun:
                 continue
             if self._ended.wait(pause):
                 return
@@ -142,27 +131,23 @@ class Previews:
         from pgmult.sampling.posterior import Posterior
 
         model, data = self._model, self._data
-        held = {} if self._states is None else dict(self._states)
-        chains = {c: list(states) for c, states in held.items() if len(states) >= _FEWEST}
+        held = sorted((self._states or {}).copy().items())
+        chains = {c: list(states) for c, states in held if len(states) >= _FEWEST}
         if not chains:
             return None
         size = min(map(len, chains.values()))
-        several = [states[-size:] for _, states in sorted(chains.items())]
 
-        def values(name: str) -> Any:
-            return np.array(
-                [[variable(model, s, data, name) for s in states] for states in several]
-            )
+        def values(of_state: Callable[[Any], Any]) -> Any:
+            return np.array([[*map(of_state, states[-size:])] for states in chains.values()])
 
-        traits, absent = traits_of(model), absent_of(model, data)
+        absent = absent_of(model, data)
         keep = [name for name in self._keep if name not in absent]
-        fit = [[float(model.log_likelihood(s, data)) for s in states] for states in several]
         return Posterior(
-            {name: values(name) for name in keep},
+            {n: values(partial(variable, model, data=data, name=n)) for n in keep},
             dims={name: model.dims[name] for name in keep},
-            coords={"chain": np.array(sorted(chains)), **coords_of(model, data)},
-            sample_stats={"log_likelihood": np.array(fit)},
-            label_dims=traits.label_dims,
+            coords={"chain": np.array([*chains]), **coords_of(model, data)},
+            sample_stats={"log_likelihood": values(lambda s: model.log_likelihood(s, data))},
+            label_dims=traits_of(model).label_dims,
             origin=Origin.of(model, data),
         )
 
@@ -192,11 +177,9 @@ def page_of_brief_run(
 
 def _provisional(report: "Report", posterior: "Posterior", of_what: str) -> bytes:
     """The page of a report that says of what it is."""
-    notice = (
-        f"Provisional: {posterior.num_chains} x {posterior.num_draws} {of_what}, at"
-        f" {time.strftime('%H:%M:%S')}, while the run goes on. Load this page again for a newer"
-        " one; what it says of chains is of so few as these."
-    )
+    size, now = f"{posterior.num_chains} x {posterior.num_draws}", time.strftime("%H:%M:%S")
+    notice = f"Provisional: {size} {of_what}, at {now}, while the run goes on. Load this page again"
+    notice += " for a newer one; what it says of chains is of so few as these."
     return replace(report, notice=notice).html().encode()
 
 

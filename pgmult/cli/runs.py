@@ -10,8 +10,9 @@ import argparse
 import errno
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class Job:
 
         if self.held_out:
             sealed.write_npz(run / _HELD_OUT, self.held_out, sealed.seed_of(_HELD_OUT))
-        _write_notes(run, {"family": family, **self.notes})
+        _write_json(run / _NOTES, {"family": family, **self.notes})
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,11 @@ class StoredRun:
         """
         from pgmult.sampling.posterior import load
 
-        if not path.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "no such run directory", str(path))
-        notes = _notes(path, family)
+        notes = _notes(_existing(path), family)
         posterior = load(path)
         run_family = family_of(posterior.model)
         if run_family is not family:
-            whose = (
-                "no family that the command line knows" if run_family is None else run_family.name
-            )
+            whose = "a model of its own" if run_family is None else run_family.name
             raise ValueError(f"{path} is a run of {whose}, not of {family.name}")
         if posterior.num_draws == 0:
             raise ValueError(f"{path} has no draws yet")
@@ -136,12 +133,10 @@ class StoredRun:
 
     def keep_comparison(self, comparison: "Comparison") -> None:
         """Write how the run did beside its rivals."""
-        from pgmult.core import sealed
         from pgmult.sampling.codec import encode
 
         record = {"draws": self.posterior.num_draws, "comparison": encode(comparison)}
-        text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        sealed.write(self.path / _COMPARISON, text.encode())
+        _write_json(self.path / _COMPARISON, record)
 
     @property
     def title(self) -> str:
@@ -162,7 +157,7 @@ class StoredRun:
             return self
         family = family_of(self.posterior.model)
         notes = {**self.notes, "waited": round(self.notes.get("waited", 0.0) + seconds, 1)}
-        _write_notes(self.path, {"family": "" if family is None else family.name, **notes})
+        _write_json(self.path / _NOTES, {"family": family.name if family else "", **notes})
         return replace(self, notes=notes)
 
     @property
@@ -195,11 +190,17 @@ class StoredRun:
             raise ValueError(f"{self.path} cannot answer {word!r}: {why}")
 
 
-def _write_notes(run: Path, notes: Mapping[str, object]) -> None:
+def _existing(run: Path) -> Path:
+    if not run.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such run directory", str(run))
+    return run
+
+
+def _write_json(path: Path, content: object) -> None:
     from pgmult.core import sealed
 
-    text = json.dumps(notes, ensure_ascii=False, indent=1) + "\n"
-    sealed.write(run / _NOTES, text.encode())
+    text = json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    sealed.write(path, text.encode())
 
 
 def _notes(run: Path, family: Family) -> dict[str, object]:
@@ -208,10 +209,8 @@ def _notes(run: Path, family: Family) -> dict[str, object]:
     place = run / _NOTES
     if not place.exists():
         if not (run / "meta.json").exists():
-            raise ValueError(
-                f"{run} is not a run of pgmult {family.name} fit, or was ended before its first"
-                " sweep"
-            )
+            what = f"{run} is not a run of pgmult {family.name} fit"
+            raise ValueError(f"{what}, or was ended before its first sweep")
         return {}
     with sealed.reading(place):
         notes = json.loads(place.read_text(encoding="utf-8"))
@@ -231,33 +230,12 @@ def refuse_held(run: Path, family: Family) -> None:
     FileExistsError
     """
     if (run / "inputs.npz").exists():
-        raise FileExistsError(
-            errno.EEXIST,
-            f"the directory holds a run (continue it by pgmult {family.name} resume, or name"
-            " another directory)",
-            str(run),
-        )
-
-
-def _beside_pages(
-    path: Path,
-    notes: Mapping[str, Any],
-    report: Callable[[StoredRun], Any],
-    draw: Callable[[Previews], object],
-    *job: Any,
-) -> StoredRun | None:
-    """Draw while provisional pages are written; None after Ctrl-C before a draw was kept."""
-    silence_reported_warnings()
-    pages = Previews(path, path / PAGE, lambda run: report(StoredRun(path, run, notes)), *job)
-    try:
-        with pages:
-            return StoredRun(path, draw(pages), notes)
-    except KeyboardInterrupt:
-        return None
+        advice = f"continue it by pgmult {family.name} resume, or name another directory"
+        raise FileExistsError(errno.EEXIST, f"the directory holds a run ({advice})", str(run))
 
 
 def sampled(
-    options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], object]
+    options: argparse.Namespace, family: Family, job: Job, report: Callable[[StoredRun], Any]
 ) -> StoredRun | None:
     """Sample into a new run directory; None after Ctrl-C before a draw was kept.
 
@@ -265,40 +243,49 @@ def sampled(
     """
     from pgmult.sampling.driver import sample
 
+    silence_reported_warnings()
+    path = options.out
+    pages = Previews(
+        path, path / PAGE, lambda run: report(StoredRun(path, run, job.notes)), job.model, job.data,
+        job.keep,
+    )  # fmt: skip
     noted = False
 
-    def draw(pages: Previews) -> Any:
-        def note(sweep: "Sweep") -> None:
-            nonlocal noted
-            if not noted:
-                job.write(options.out, family.name)
-                noted = True
-            pages(sweep)
+    def note(sweep: "Sweep") -> None:
+        nonlocal noted
+        if not noted:
+            job.write(path, family.name)
+            noted = True
+        pages(sweep)
 
-        return sample(
+    with suppress(KeyboardInterrupt), pages:
+        run = sample(
             job.model, job.data, keep=job.keep, thin=options.thin, callback=note,
             until=options.until, cluster=getattr(options, "cluster", None),
             starts=getattr(options, "starts", "independent"), **running(options),
         )  # fmt: skip
-
-    return _beside_pages(options.out, job.notes, report, draw, job.model, job.data, job.keep)
+        return StoredRun(path, run, job.notes)
+    return None
 
 
 def resumed(
-    options: argparse.Namespace, family: Family, report: Callable[[StoredRun], object]
+    options: argparse.Namespace, family: Family, report: Callable[[StoredRun], Any]
 ) -> StoredRun | None:
     """Go on with a run; None after Ctrl-C before a draw was kept. `report` is as for `sampled`."""
     from pgmult.sampling.driver import resume
     from pgmult.sampling.store import RunReader
 
-    if not options.run.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no such run directory", str(options.run))
-    notes, until = _notes(options.run, family), options.until
+    path = _existing(options.run)
+    notes, until = _notes(path, family), options.until
     has_goal = until is not None or options.draws is not None
-    if not has_goal and "until" not in RunReader(options.run).meta["attrs"]:
+    if not has_goal and "until" not in RunReader(path).meta["attrs"]:
         until = notes.get("until")  # the goal that it was begun with, and has not reached
-    draw = partial(
-        resume, options.run, draws=options.draws, cores=options.cores,
-        progressbar=not options.quiet, until=until, cluster=getattr(options, "cluster", None),
-    )  # fmt: skip
-    return _beside_pages(options.run, notes, report, lambda pages: draw())
+    silence_reported_warnings()
+    pages = Previews(path, path / PAGE, lambda run: report(StoredRun(path, run, notes)))
+    with suppress(KeyboardInterrupt), pages:
+        run = resume(
+            path, draws=options.draws, cores=options.cores, progressbar=not options.quiet,
+            until=until, cluster=getattr(options, "cluster", None),
+        )  # fmt: skip
+        return StoredRun(path, run, notes)
+    return None

@@ -70,8 +70,7 @@ def silence_reported_warnings() -> None:
     from pgmult.sampling.diagnostics import ConvergenceWarning
 
     warnings.simplefilter("ignore", ConvergenceWarning)  # the report has diagnostics
-    warnings.filterwarnings("ignore", "interrupted: ")  # the command says how to go on
-    warnings.filterwarnings("ignore", "until='settled' was not reached")  # as the report says
+    warnings.filterwarnings("ignore", "interrupted: |until='settled' was not reached")
 
 
 # --------------------------------------------------------------------------- options
@@ -291,17 +290,10 @@ def kept_every(
     wanted = 1 if all_fit else max(2, math.ceil(draws / max(1, most)))
     every = max(1, min(wanted, int(options.draws) // _FEWEST))
     if every > 1 and not options.json:
-        print(
-            f"Every {_nth(every)} draw of {' and '.join(sizes)} is stored, at most"
-            f" {options.draws // every * options.chains * 1e-6 * size:.0f} MB"
-            f"{more and f' ({more})'}"
-        )
+        megabytes = options.draws // every * options.chains * 1e-6 * size
+        stored = f"One in {every} draws of {' and '.join(sizes)} is stored"
+        print(f"{stored}, at most {megabytes:.0f} MB{more and f' ({more})'}")
     return every
-
-
-def _nth(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if 10 < number % 100 < 14 else ending}"
 
 
 def add_table(parser: argparse._ActionsContainer) -> None:
@@ -396,35 +388,33 @@ def complete(
     ValueError
         With the file, the column, how many cells, and the line of the first.
     """
-    import numpy as np
-
-    present = {what: n for what, n in used.items() if n is not None and n in table.cells}
-    if options.drop_incomplete:
-        holed = [name for name in dict.fromkeys(present.values()) if table.missing(name).any()]
-        gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
-        if gaps.all():
-            raise ValueError(f"{table.source}: every row lacks a value of {listed}")
-        rows = "1 row is" if gaps.sum() == 1 else f"{gaps.sum():,} rows are"
-        return table[~gaps], f"{rows} left out, without a value of {listed}" if holed else ""
-    for what, name in present.items():
+    columns = {name: what for what, name in used.items() if name is not None and name in table}
+    holed = {name: what for name, what in columns.items() if table.missing(name).any()}
+    if not holed:
+        return table, ""
+    if not options.drop_incomplete:
+        name, what = next(iter(holed.items()))
         gaps = table.missing(name)
-        if gaps.any():
-            raise ValueError(
-                f"{table.source}: column {name!r} ({what}) has no value in"
-                f" {np.count_nonzero(gaps):,} of {len(table):,} rows, first"
-                f" {table.place(int(np.argmax(gaps)))}: {what_to_do}, or {or_else} by"
-                " --drop-incomplete"
-            )
-    return table, ""
+        where = f"{gaps.sum():,} of {len(table):,} rows, first {table.place(int(gaps.argmax()))}"
+        raise ValueError(
+            f"{table.source}: column {name!r} ({what}) has no value in {where}: {what_to_do}, or"
+            f" {or_else} by --drop-incomplete"
+        )
+    gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
+    if gaps.all():
+        raise ValueError(f"{table.source}: every row lacks a value of {listed}")
+    rows = "1 row is" if gaps.sum() == 1 else f"{gaps.sum():,} rows are"
+    return table[~gaps], f"{rows} left out, without a value of {listed}"
 
 
 def columns_in(text: str | None, table: "DataTable") -> tuple[str, ...]:
     """The columns that an option names: one, or those of an expression."""
     from pgmult.formulas.language import names_in, parse_expression
 
-    if text is None or text in table or "(" not in text:
-        return () if text is None else (text,)
-    return (*names_in(parse_expression(text)),)
+    if text is None:
+        return ()
+    is_column = text in table or "(" not in text
+    return (text,) if is_column else (*names_in(parse_expression(text)),)
 
 
 def complete_for(
@@ -443,12 +433,9 @@ def complete_for(
 
 
 def predict_complete(
-    run: "StoredRun",
-    table: "DataTable",
-    columns: Sequence[str],
-    options: argparse.Namespace,
+    run: "StoredRun", table: "DataTable", columns: Sequence[str], options: argparse.Namespace,
     arguments: dict[str, Any],
-) -> object:
+) -> object:  # fmt: skip
     """Predict the rows of a table that have a value of these columns.
 
     Rows keep their numbers in the table; the error stream says which are left out.
@@ -491,15 +478,13 @@ class Recipe(NamedTuple):
 
         ``options.followed`` are the names of the options that the run has set.
         """
-        recipe = notes.get("recipe", {})
         asked = vars(options)
         named = any(asked.get(name) is not None for name in self.columns)
-        options.followed = [
-            name for name in recipe
-            if name in asked and asked[name] is None and not (named and name in self.columns)
-        ]  # fmt: skip
-        for name in options.followed:
-            setattr(options, name, recipe[name])
+        followed = {
+            name: value for name, value in notes.get("recipe", {}).items()
+            if asked.get(name, ...) is None and not (named and name in self.columns)
+        }  # fmt: skip
+        asked |= {**followed, "followed": [*followed]}
 
 
 def unfollow(options: argparse.Namespace, names: Sequence[str]) -> None:
@@ -538,8 +523,7 @@ def draw(answer: Any, path: Path | None, stream: TextIO | None = None) -> None:
     """Draw an answer to a file, if there is a path."""
     if path is not None:
         axes = answer.plot()
-        figure = getattr(axes, "figure", axes)
-        figure.savefig(path, bbox_inches="tight")
+        getattr(axes, "figure", axes).savefig(path, bbox_inches="tight")
         print(f"Figure: {path}", file=stream)
 
 
@@ -573,32 +557,27 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> 
     print(f"{size:,} rows: {out}", file=sys.stderr)
 
 
-def _cell(value: object) -> object:
+def _cell(value: Any) -> object:
     import numpy as np
 
     from pgmult.core.tables import date_text
 
     if isinstance(value, np.datetime64):
         return date_text(value)
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = value.item() if isinstance(value, np.generic) else value
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def print_report(options: argparse.Namespace, report: "Report", page: Path | None = None) -> None:
     """Print a report, as text or as JSON, and write its page."""
     report.save(page)
-    if options.json:
-        print(report.json())
-    else:
-        print(report.text(width()))
+    print(report.json() if options.json else report.text(width()))
 
 
 def free_name(name: str, suffix: str) -> Path:
     """Return a path that does not exist: the name itself, or the name with a number."""
-    numbered = (f"{name}-{number}" for number in count(2))
-    names = (Path(f"{one}{suffix}") for one in chain([name], numbered))
-    return next(path for path in names if not path.exists())
+    ends = chain([""], (f"-{number}" for number in count(2)))
+    return next(x for x in (Path(f"{name}{end}{suffix}") for end in ends) if not x.exists())
 
 
 def waited() -> float:
