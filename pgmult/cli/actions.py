@@ -13,27 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgmult.cli import shared
 from pgmult.cli.runs import Job, StoredRun, refuse_held, resumed, sampled
-from pgmult.cli.shared import (
-    DIFFERENCE,
-    INTERRUPTED,
-    JSON,
-    PAGE,
-    RUNNING,
-    SEED,
-    Option,
-    Recipe,
-    add_options,
-    add_writing,
-    arguments_of,
-    begin_compiling,
-    complain,
-    free_name,
-    print_answer,
-    print_report,
-    silence_reported_warnings,
-    waited,
-)
 from pgmult.core.family import Family
 from pgmult.sampling.settled import SETTLED
 
@@ -73,7 +54,7 @@ class Question:
 
     word: str
     help: str
-    more: Sequence[Option] = ()
+    more: Sequence[shared.Option] = ()
     verb: str = ""
     first: Sequence[str] = ()
     required: Sequence[str] = ()
@@ -90,27 +71,24 @@ class Question:
         """The verb that answers."""
         return self.verb or self.word.replace("-", "_")
 
-    def options(self, family: Family) -> list[Option]:
+    def options(self, family: Family) -> list[shared.Option]:
         """Return the options of the verb, and those beside them."""
         from pgmult.cli.verbs import options_of
 
+        how = ("first", "required", "only", "skip", "names", "defaults")
         verb = family.verbs[self.answers].load()
-        derived = options_of(
-            verb, first=self.first, required=self.required, only=self.only, skip=self.skip,
-            names=self.names, defaults=self.defaults,
-        )  # fmt: skip
-        return [*derived, *self.more]
+        return [*options_of(verb, **{name: getattr(self, name) for name in how}), *self.more]
 
     def add(self, family: Family, parser: Parser) -> None:
         """Add the options to the parser of the action."""
         for option in self.options(family):
             option.add(parser)
         if self.writes:
-            add_writing(parser)
+            shared.add_writing(parser)
 
     def answer(self, run: StoredRun, family: Family, options: Options) -> Any:
         """Return the answer of a run."""
-        arguments = arguments_of(self.options(family), options)
+        arguments = shared.arguments_of(self.options(family), options)
         if self.ask is not None:
             return self.ask(run, options, arguments)
         return run.ask(self.answers, **arguments)
@@ -120,15 +98,15 @@ CHECK = Question("check", "Compare the data with data that the model simulates")
 
 
 def _effects(run: StoredRun, options: Options, arguments: dict[str, object]) -> Any:
-    ends = options.difference
-    if ends is None:
+    if options.difference is None:
         return run.ask("effects", **arguments)
-    return run.ask("effects", **arguments | {"values": ends}).difference(options.column, *ends)
+    effects = run.ask("effects", **arguments | {"values": options.difference})
+    return effects.difference(options.column, *options.difference)
 
 
 def effects_question(help_text: str) -> Question:
     """Make the question what a column does, with differences between two of its values."""
-    return Question("effects", help_text, [DIFFERENCE], first=["column"], ask=_effects)
+    return Question("effects", help_text, [shared.DIFFERENCE], first=["column"], ask=_effects)
 
 
 class ActionParser(Parser):
@@ -149,14 +127,6 @@ class ActionParser(Parser):
         """Parse arguments, with all options."""
         self.complete()
         return super().parse_known_args(*arguments, **options)
-
-
-def _report_of(run: StoredRun, options: Options | None) -> Any:
-    return run.report()
-
-
-def _rivals_of(run: StoredRun) -> Any:
-    return run.ask("compare")
 
 
 @dataclass(frozen=True)
@@ -200,13 +170,13 @@ class Room:
     add_fit: Callable[[Parser], Any]
     job: Callable[[Options], Job]
     compare: Callable[[StoredRun, StoredRun, Options], Any]
-    report: Callable[[StoredRun, Options | None], Any] = _report_of
-    rivals: Callable[[StoredRun], "Comparison"] = _rivals_of
+    report: Callable[[StoredRun, Options | None], Any] = lambda run, options: run.report()
+    rivals: Callable[[StoredRun], "Comparison"] = lambda run: run.ask("compare")
     questions: Sequence[Question] = ()
     more: Sequence[tuple[str, str, Callable[[Parser], Any], Callable[[Options], int]]] = ()
     add_show: Callable[[Parser], Any] = lambda parser: None
     add_compare: Callable[[Parser], Any] = lambda parser: None
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: shared.Recipe = field(default_factory=shared.Recipe)
     takes_cluster: bool = False
 
 
@@ -234,8 +204,9 @@ _CLUSTER = """
     scheduler, tcp://...; variables of single rows are not stored then
 """
 _RUN = "RUN  Run directory\n"
+_SHOW = _RUN + shared.JSON
 _REPORT = f"{_RUN}--out PAGE  Path of the page (default: RUN/report.html)"
-_COMPARE = f"{_RUN}OTHER  Run to compare with (default: simple rivals)\n{JSON}"
+_COMPARE = f"{_RUN}OTHER  Run to compare with (default: simple rivals)\n{shared.JSON}"
 
 
 def add_room(commands: "argparse._SubParsersAction[Any]", room: Room) -> None:
@@ -253,68 +224,55 @@ def add_room(commands: "argparse._SubParsersAction[Any]", room: Room) -> None:
         added.set_defaults(command=command)
         added.fill = add
 
-    def of_run(page: str) -> Callable[[Parser], object]:
-        return lambda parser: add_options(parser, page, other={"nargs": "?"})
+    def of_room(word: str, text: str, command: Callable[[Room, Options], int], *add: Any) -> None:
+        action(word, text, partial(command, room), *add)
 
-    action(
-        "fit", f"Sample a model of {room.source}", partial(_fit, room),
-        partial(_add_sampling, room), room.add_fit,
-    )  # fmt: skip
-    action(
-        "resume", "Continue a run that was interrupted, or draw more", partial(_resume, room),
-        partial(_add_resuming, room),
-    )  # fmt: skip
-    action(
-        "show", "Print the report of a run", partial(_show, room), of_run(_RUN + JSON),
-        room.add_show,
-    )  # fmt: skip
-    action("report", "Write the page of a run again", partial(_report, room), of_run(_REPORT))
+    def of_run(page: str) -> Callable[[Parser], object]:
+        return lambda parser: shared.add_options(parser, page, other={"nargs": "?"})
+
+    sampling, resuming = partial(_add_sampling, room), partial(_add_resuming, room)
+    of_room("fit", f"Sample a model of {room.source}", _fit, sampling, room.add_fit)
+    of_room("resume", "Continue a run that was interrupted, or draw more", _resume, resuming)
+    of_room("show", "Print the report of a run", _show, of_run(_SHOW), room.add_show)
+    of_room("report", "Write the page of a run again", _report, of_run(_REPORT))
     for question in room.questions:
-        action(
-            question.word, question.help, partial(_ask, question, room), of_run(_RUN),
-            partial(question.add, room.family),
-        )  # fmt: skip
-    action(
-        "compare", "Compare a run with simple rivals, or two runs of the same data",
-        partial(_compare, room), of_run(_COMPARE), room.add_compare,
-    )  # fmt: skip
-    for word, text, add, command in room.more:
-        action(word, text, command, add)
+        add = partial(question.add, room.family)
+        of_room(question.word, question.help, partial(_ask, question), of_run(_RUN), add)
+    compare = "Compare a run with simple rivals, or two runs of the same data"
+    of_room("compare", compare, _compare, of_run(_COMPARE), room.add_compare)
+    for word, text, add_more, command in room.more:
+        action(word, text, command, add_more)
 
 
 def _add_sampling(room: Room, fit: Parser) -> None:
-    add_options(fit, _FIT.format(draws=room.draws, tune=room.tune))
-    SEED.add(fit)
-    add_options(fit, RUNNING)
+    shared.add_options(fit, _FIT.format(draws=room.draws, tune=room.tune))
+    shared.SEED.add(fit)
+    shared.add_options(fit, shared.RUNNING)
     _add_goal(room, fit)
 
 
 def _add_resuming(room: Room, resume: Parser) -> None:
-    add_options(resume, _RESUME + RUNNING)
+    shared.add_options(resume, _RESUME + shared.RUNNING)
     _add_goal(room, resume)
 
 
 def _add_goal(room: Room, parser: Parser) -> None:
-    add_options(parser, _GOAL, no_compare={"dest": "compares", "action": "store_false"})
+    shared.add_options(parser, _GOAL, no_compare={"dest": "compares", "action": "store_false"})
     if room.takes_cluster:
-        add_options(parser, _CLUSTER)
+        shared.add_options(parser, _CLUSTER)
 
 
 def _fit(room: Room, options: Options) -> int:
     if options.draws is None:
-        options.draws = room.draws
-        if options.until is None:
-            options.until = SETTLED
-        elif options.until != SETTLED:  # as many as the goal takes
-            options.draws *= _MOST_TIMES
+        options.until = options.until or SETTLED
+        options.draws = room.draws * (1 if options.until == SETTLED else _MOST_TIMES)
     refuse_held(options.out, room.family)
     job = room.job(options)
     until = {} if options.until is None else {"until": options.until}
     job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})
-    if not options.json and job.note:
-        print(job.note, flush=True)
     if not options.json:
-        print(f"Page, provisional until the run ends: {options.out / PAGE}", flush=True)
+        page = f"Page, provisional until the run ends: {options.out / shared.PAGE}"
+        print(*filter(None, [job.note, page]), sep="\n", flush=True)
     run = sampled(options, room.family, job, lambda run: room.report(run, None))
     return _finish(room, options, run, options.out)
 
@@ -328,39 +286,32 @@ def _finish(room: Room, options: Options, run: StoredRun | None, asked: Path) ->
     """Print the report of a run that has ended, write its page, and say how to continue."""
     if run is not None:
         if options.compares:
-            _compare_with_rivals(room.rivals, run)
+            try:
+                run.keep_comparison(room.rivals(run))
+            except ValueError as error:  # too few data do not end a job
+                shared.complain(f"not compared with simple rivals: {error}")
         if not options.json:
             print()
         report = room.report(run, None)
-        run = run.after(waited())
+        run = run.after(shared.waited())
         report = replace(report, facts={**report.facts, "run": run.facts["run"]})
-        print_report(options, report, run.path / PAGE)
+        shared.print_report(options, report, run.path / shared.PAGE)
         if not options.json:
-            print(f"Page with figures: {run.path / PAGE}; draws: {run.path}")
+            print(f"Page with figures: {run.path / shared.PAGE}; draws: {run.path}")
     if run is None or run.is_unfinished:
-        complain(
-            f"interrupted; the draws so far are in {asked}: continue with"
-            f" pgmult {room.family.name} resume {shlex.quote(str(asked))}"
-        )
-        return INTERRUPTED
+        command = f"pgmult {room.family.name} resume {shlex.quote(str(asked))}"
+        shared.complain(f"interrupted; the draws so far are in {asked}: continue with {command}")
+        return shared.INTERRUPTED
     return 0
 
 
-def _compare_with_rivals(rivals: Callable[[StoredRun], "Comparison"], run: StoredRun) -> None:
-    """Store the comparison of a run with its rivals; too few data for one do not end a job."""
-    try:
-        run.keep_comparison(rivals(run))
-    except ValueError as error:
-        complain(f"not compared with simple rivals: {error}")
-
-
 def _show(room: Room, options: Options) -> int:
-    print_report(options, room.report(StoredRun.open(options.run, room.family), options))
+    shared.print_report(options, room.report(StoredRun.open(options.run, room.family), options))
     return 0
 
 
 def _report(room: Room, options: Options) -> int:
-    page = options.out or options.run / PAGE
+    page = options.out or options.run / shared.PAGE
     room.report(StoredRun.open(options.run, room.family), None).save(page)
     print(page)
     return 0
@@ -371,11 +322,11 @@ def _compare(room: Room, options: Options) -> int:
     if options.other is None:
         compared = room.rivals(first)
         first.keep_comparison(compared)
-        print_answer(compared, options)
-        return 0
-    second = StoredRun.open(options.other, room.family)
-    room.recipe.follow(options, first.notes)
-    print_answer(room.compare(first, second, options), options)
+    else:
+        second = StoredRun.open(options.other, room.family)
+        room.recipe.follow(options, first.notes)
+        compared = room.compare(first, second, options)
+    shared.print_answer(compared, options)
     return 0
 
 
@@ -384,7 +335,7 @@ def _ask(question: Question, room: Room, options: Options) -> int:
     room.recipe.follow(options, run.notes)
     answer = question.answer(run, room.family, options)
     if answer is not None:
-        print_answer(answer, options, tidy=question.tidy)
+        shared.print_answer(answer, options, tidy=question.tidy)
     return 0
 
 
@@ -423,35 +374,32 @@ def add_demo(demos: "argparse._SubParsersAction[Any]", demo: Demo) -> None:
     """Add a demonstration with its options."""
     parser = demos.add_parser(demo.name, help=demo.help)
     parser.set_defaults(command=partial(_demo, demo))
-    SEED.add(parser)
+    shared.SEED.add(parser)
     page = f"""{demo.more}
 --draws N>=1  Draws per chain (default: {demo.draws})
 --tune N>=0  Sweeps of each chain before its first draw (default: {demo.tune})
 --chains N>=1  Number of chains (default: {demo.chains})
---out RUN  Store the draws in a directory (default: write a page only){RUNNING}{JSON}"""
-    add_options(parser, page)
+--out RUN  Store the draws in a directory (default: write a page only)"""
+    shared.add_options(parser, page + shared.RUNNING + shared.JSON)
 
 
 def _demo(demo: Demo, options: Options) -> int:
-    begin_compiling(demo.kernel_set, options)
+    shared.begin_compiling(demo.kernel_set, options)
     from pgmult.cli.demos import run_demo
     from pgmult.core.reports import run_in_words
 
-    silence_reported_warnings()
-    free = free_name(f"pgmult-demo-{demo.name}", ".html")
-    page = free if options.out is None else options.out / PAGE
-    say = (lambda text: None) if options.json else partial(print, flush=True)
+    shared.silence_reported_warnings()
+    free = shared.free_name(f"pgmult-demo-{demo.name}", ".html")
+    page = free if options.out is None else options.out / shared.PAGE
+    say: Any = (lambda *text: None) if options.json else partial(print, flush=True)
     posterior, report = run_demo(demo.name, options, say, page)
-    seconds = waited()
+    seconds = shared.waited()
     report = replace(report, facts={**report.facts, "run": run_in_words(posterior, seconds)})
-    if not options.json:
-        print()
-    print_report(options, report, page)
-    if not options.json:
-        draws = "" if options.out is None else f"; draws: {options.out}"
-        print(f"Page with figures: {page}{draws}")
-        print(f"{seconds:.0f} s in all. {demo.next_step}")
+    say()
+    shared.print_report(options, report, page)
+    say(f"Page with figures: {page}{'' if options.out is None else f'; draws: {options.out}'}")
+    say(f"{seconds:.0f} s in all. {demo.next_step}")
     if posterior.num_draws < options.draws:
-        complain("interrupted; the report is of the draws so far")
-        return INTERRUPTED
+        shared.complain("interrupted; the report is of the draws so far")
+        return shared.INTERRUPTED
     return 0

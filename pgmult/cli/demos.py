@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,8 @@ class Made:
         More arguments of the report.
     report : callable
         Makes the report of a run from its title, facts and `report_options`.
+    opening : callable
+        Makes the sentences and the sections of a run that come first in its report.
     has_previews : bool
         Whether provisional pages are written; `sampling` has ``keep`` and ``callback``.
     """
@@ -74,6 +78,7 @@ class Made:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     report_options: Mapping[str, Any] = field(default_factory=dict)
     report: Callable[..., Report] = lambda run, **report_options: run.report(**report_options)
+    opening: Callable[[Posterior], tuple[list[str], list[Section]]] = lambda run: ([], [])
     has_previews: bool = False
 
 
@@ -98,7 +103,11 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
     with previews:
         run = sample(made.model, made.data, **sampling, **running(options))
     facts = {**made.facts, "run": run_in_words(run)}
-    return run, made.report(run, title=made.title, facts=facts, **made.report_options)
+    report = made.report(run, title=made.title, facts=facts, **made.report_options)
+    said, shown = made.opening(run)
+    return run, replace(
+        report, verdict=[*said, *report.verdict], sections=[*shown, *report.sections]
+    )
 
 
 # --------------------------------------------------------------------------- topics
@@ -118,18 +127,18 @@ def _topics(options: Options, say: Say) -> Made:
     from the others; correlated topics, which know no columns, are scored beside. After Ctrl-C the
     report is without them.
     """
-    messages = state_of_the_union()
-    corpus = _frequent(messages[np.arange(0, messages.num_documents, _PIECES)], _WORDS)
+    every_piece = state_of_the_union()
+    corpus = _frequent(every_piece[np.arange(0, every_piece.num_documents, _PIECES)], _WORDS)
     assert corpus.table is not None
     table = corpus.table.columns
     years = np.asarray(table["year"])
-    message = [f"{year}, {which}" for year, which in zip(years, table["message"], strict=True)]
+    messages = {*zip(years.tolist(), table["message"], strict=True)}
     data = with_covariates(corpus, {"party": table["party"], "year": years}, _PREVALENCE)
     rows = np.random.default_rng(options.seed).permutation(data.num_documents)
     rows = rows[: data.num_documents // 8]
     training, held_out = split_tokens(data, rows.tolist(), _LITTLE, random_seed=options.seed)
     say(
-        f"{len(set(message))} State of the Union messages, {years.min()} to {years.max()}:"
+        f"{len(messages)} State of the Union messages, {years.min()} to {years.max()}:"
         f" {data.num_documents:,} pieces of 200 words, {data.num_words:,} different words"
     )
     say(f'Shares of topics depend on "{_PREVALENCE}"')
@@ -139,13 +148,12 @@ def _topics(options: Options, say: Say) -> Made:
 
     def report(run: Posterior, **report_options: object) -> Report:
         scored, unknown = (
-            Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
-            for corpus in (training, held_out)
+            Corpus(x.indptr, x.words, x.counts, x.num_words) for x in (training, held_out)
         )
         both = score.score()
-        one = both if both.by_chain is None else replace(both, by_unit=both.by_chain[0])
+        by_unit = both.by_unit if both.by_chain is None else both.by_chain[0]
         scores = {
-            "the model": replace(one, by_chain=None),
+            "the model": replace(both, by_unit=by_unit, by_chain=None),
             "word frequencies": unigram_log_predictive(scored, unknown),
         }
         if run.num_draws == options.draws:
@@ -228,12 +236,10 @@ def _fields(options: Options, say: Say) -> Made:
     assert every.columns is not None
     truth = np.maximum(every.counts, _FEWEST)
     rng = np.random.default_rng(options.seed)
-    chosen = np.array(
-        [rng.multivariate_hypergeometric(row, min(_SEEN, int(row.sum()))) for row in truth]
-    )
-    hidden = (rng.random(len(chosen)) < 0.1) | (
-        every.columns["year"] == every.columns["year"].max()
-    )
+    sizes = np.minimum(truth.sum(axis=1), _SEEN)
+    chosen = np.array([*map(rng.multivariate_hypergeometric, truth, sizes)])
+    years = every.columns["year"]
+    hidden = (rng.random(len(chosen)) < 0.1) | (years == years.max())
     held_out = np.where(hidden[:, None], chosen, 0)
     say(
         f"{int(every.counts.sum()):,} newborn girls with {every.num_categories} names, by state,"
@@ -284,18 +290,15 @@ def _sequences(options: Options, say: Say) -> Made:
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
 
-    def report(run: Posterior, **report_options: object) -> Report:
-        made: Report = run.report(**report_options)
+    def opening(run: Posterior) -> tuple[list[str], list[Section]]:
         hidden = run.states()
         state = int(np.argmax(hidden.emissions.mean[:, dry]))
         summer, winter = (
             hidden.probs[np.isin(months, season), state].mean() for season in ([6, 7], [10, 11, 0])
         )
-        seasons = (
-            f"Without a calendar, weeks of July and August are in state {state + 1}, the drier"
-            f" one, with probability {summer:.2f}, those of November to January with {winter:.2f}."
-        )
-        return replace(made, verdict=[seasons, *made.verdict])
+        seasons = f"Without a calendar, weeks of July and August are in state {state + 1}, the"
+        seasons += f" drier one, with probability {summer:.2f}, those of November to January with"
+        return [f"{seasons} {winter:.2f}."], []
 
     return Made(
         MultinomialHMM(2), data, "Rain in Seattle, week by week",
@@ -304,7 +307,7 @@ def _sequences(options: Options, say: Say) -> Made:
             " the package vega_datasets",
             "model": "two hidden states",
         },
-        {}, {"steps": _AHEAD, "held_out": later, "random_seed": options.seed}, report,
+        {}, {"steps": _AHEAD, "held_out": later, "random_seed": options.seed}, opening=opening,
     )  # fmt: skip
 
 
@@ -323,43 +326,30 @@ def _regression(options: Options, say: Say) -> Made:
         f" Berkeley, 1973: {raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women"
     )
 
-    def report(run: Posterior, **report_options: object) -> Report:
-        made: Report = run.report(**report_options)
-        verdict, section = _where_both_applied(run, raw[0] - raw[1])
-        return replace(made, verdict=[verdict, *made.verdict], sections=[section, *made.sections])
-
     return Made(
         AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),
         "Admissions to Berkeley, 1973",
         {"source": "Bickel, Hammel and O'Connell, Science 187 (1975), six largest departments"},
-        report=report,
+        opening=partial(_where_both_applied, raw=raw[0] - raw[1]),
     )  # fmt: skip
 
 
-def _where_both_applied(run: Posterior, raw: float) -> tuple[str, Section]:
+def _where_both_applied(run: Posterior, raw: float) -> tuple[list[str], list[Section]]:
     """Women less men among those admitted, whose departments are the same."""
     sexes = "sex", "women", "men"
     overall = run.effects("sex").difference(*sexes).at(category="admitted")
     within = run.effects("sex", by="department").difference(*sexes).at(category="admitted")
-    mean, lower, upper = (
-        100.0 * number.item() for number in (overall.mean, overall.lower, overall.upper)
-    )
-    favoured = [
-        str(name)
-        for name, low in zip(within.labels["department"], within.lower, strict=True)
-        if low > 0.0
-    ]
-    verdict = (
-        f"Of all applicants, women were admitted {-raw:.0f} percentage points less often than men."
-        f" At the same departments it is {mean:+.0f} [{lower:+.0f}, {upper:+.0f}]: women applied"
-        " where few are admitted."
-        + f" Women were favoured in department {' and '.join(favoured)}."
-        * bool(favoured)
-    )
-    return verdict, Section(
+    mean, lower, upper = (100.0 * x.item() for x in (overall.mean, overall.lower, overall.upper))
+    favoured = " and ".join(compress(within.labels["department"], within.lower > 0.0))
+    said = f"Of all applicants, women were admitted {-raw:.0f} percentage points less often than"
+    said += f" men. At the same departments it is {mean:+.0f} [{lower:+.0f}, {upper:+.0f}]: women"
+    said += " applied where few are admitted."
+    said += f" Women were favoured in department {favoured}." if favoured else ""
+    shown = Section(
         "Women less men among those admitted, by department",
         "Differences of probabilities.", table=within.table(), figures=[within.figure()],
     )  # fmt: skip
+    return [said], [shown]
 
 
 # --------------------------------------------------------------------------- choice
@@ -372,20 +362,16 @@ def _choice(options: Options, say: Say) -> Made:
     )
     say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
 
-    def report(run: Posterior, **report_options: object) -> Report:
-        made: Report = run.report(**report_options)
+    def opening(run: Posterior) -> tuple[list[str], list[Section]]:
         hour = run.worth("price").at(attribute="travelling")
         low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))
-        worth = (
-            f"An hour on the way is worth {middle:.0f} dollars [{low:.0f}, {high:.0f}] of 1987 to"
-            " a traveller."
-        )
-        return replace(made, verdict=[worth, *made.verdict])
+        worth = f"{middle:.0f} dollars [{low:.0f}, {high:.0f}] of 1987 to a traveller"
+        return [f"An hour on the way is worth {worth}."], []
 
     return Made(
         MixedLogit(), data, "By plane, train, bus or car?",
         {"source": "Greene and Hensher (public domain), by way of the package statsmodels"},
-        report=report,
+        opening=opening,
     )  # fmt: skip
 
 

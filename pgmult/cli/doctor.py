@@ -20,7 +20,7 @@ def _warmup(options: argparse.Namespace) -> int:
         print(f"Compiled in {seconds:.1f} s, in memory only: there is no folder to keep it in")
         print("(see pgmult doctor)")
     else:
-        files = sum(1 for _ in folder.iterdir())
+        files = len([*folder.iterdir()])
         print(f"Ready in {seconds:.1f} s; machine code is in {folder} ({files} files)")
     return 0
 
@@ -45,25 +45,22 @@ def _run_everything_once() -> None:
     rng = np.random.default_rng(0)
     training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
     silence_reported_warnings()
+    brief: dict[str, Any] = {
+        "draws": 4, "tune": 1, "chains": 1, "random_seed": 0, "progressbar": False,
+    }  # fmt: skip
     columns = {"year": np.arange(8.0), "party": ["a", "b"] * 4}
     structured = with_covariates(training, columns, content="~ party")
-    models: list[tuple[Any, Any]] = [
-        (CorrelatedTopics(3), training), (LDA(3), training), (StructuralTopics(3), structured),
+    models: list[tuple[Any, Any, Any]] = [
+        (LDA(3), training, "independent"), (StructuralTopics(3), structured, "shared"),
+        (CorrelatedTopics(3), training, "independent"),
     ]  # fmt: skip
-    for model, corpus in models:
-        posterior = sample(
-            model, corpus, draws=4, tune=1, chains=1, random_seed=0, progressbar=False,
-            callback=DocumentCompletion(held_out, every=1),
-            starts="shared" if corpus is structured else "independent",
-        )  # fmt: skip
-        if "Sigma" in posterior:
-            topic_correlations(posterior, num_simulated=10)
+    for model, corpus, starts in models:
+        score = DocumentCompletion(held_out, every=1)
+        posterior = sample(model, corpus, callback=score, starts=starts, **brief)
+    topic_correlations(posterior, num_simulated=10)
     field = as_field(np.arange(6.0), rng.poisson(2.0, size=(6, 3)), new_inputs=[6.0])
-    for other, data in (
-        (MultinomialLDS(2), as_sequences(["abcabcab", "bca"])),
-        (MultinomialGP(Matern(1.5)), field),
-    ):
-        sample(other, data, draws=4, tune=1, chains=1, random_seed=0, progressbar=False)
+    sample(MultinomialGP(Matern(1.5)), field, **brief)
+    sample(MultinomialLDS(2), as_sequences(["abcabcab", "bca"]), **brief)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -73,19 +70,16 @@ def _doctor(options: argparse.Namespace) -> int:
 
     print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
     broken = []
-    for group, names in {
-        "needs": ("numpy", "scipy", "numba", "llvmlite"),
-        "may use": ("arviz", "scikit-learn", "matplotlib", "pooch", "pandas"),
-    }.items():
-        lines = []
-        for name in names:
+    others = "arviz scikit-learn matplotlib pooch pandas"
+    for group, names in (("needs", "numpy scipy numba llvmlite"), ("may use", others)):
+        versions = []
+        for name in names.split():
             try:
-                lines.append(f"{name} {version(name)}")
-            except PackageNotFoundError:
-                lines.append(f"{name} -")
-            else:
+                versions.append(f"{name} {version(name)}")
                 broken += _fault_of(name)
-        print(f"{group:<9} {', '.join(lines)}")
+            except PackageNotFoundError:
+                versions.append(f"{name} -")
+        print(f"{group:<9} {', '.join(versions)}")
     for problem in broken:
         print(f"broken    {problem}")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -118,14 +112,11 @@ def _cache_in_words() -> str:
 
     folder = cache_directory()
     if folder is not None:
-        files = sum(1 for _ in folder.iterdir())
-        return f"{folder}: private and writable, {files} files"
+        return f"{folder}: private and writable, {len([*folder.iterdir()])} files"
     if os.environ.get("PGMULT_CACHE") == "0":
         return "off (PGMULT_CACHE=0): every process compiles anew"
-    return (
-        "none: no private folder is writable, so every process compiles anew"
-        " (set PGMULT_CACHE_DIR to a folder that only you can write to)"
-    )
+    advice = "set PGMULT_CACHE_DIR to a folder that only you can write to"
+    return f"none: no private folder is writable, so every process compiles anew ({advice})"
 
 
 def _self_check() -> str:

@@ -106,9 +106,8 @@ class ColumnGuess:
     def roles(self) -> set[str]:
         """Roles that a word of the name says, or the whole name: ``OnTime``."""
         words = self.words | {re.sub(r"[\W\d_]", "", self.name.lower())}
-        return {
-            role for role, pattern in rules().names.items() if any(map(pattern.fullmatch, words))
-        }
+        patterns = rules().names.items()
+        return {role for role, pattern in patterns if any(map(pattern.fullmatch, words))}
 
     def is_called(self, *roles: str) -> bool:
         """Whether its name says one of these roles."""
@@ -139,11 +138,10 @@ class ColumnGuess:
     @property
     def cycle(self) -> tuple[int, int] | None:
         """The first and the last number of a month, a weekday or an hour."""
-        for word, (first, last) in _CYCLES.items():
-            if self.kind == "whole numbers" and word in self.words and len(self.counts) > FEW:
-                return (
-                    (first, last) if first <= min(self.counts) <= max(self.counts) <= last else None
-                )
+        several = self.kind == "whole numbers" and len(self.counts) > FEW
+        for word, (first, last) in _CYCLES.items() if several else ():
+            if word in self.words and first <= min(self.counts) <= max(self.counts) <= last:
+                return first, last
         return None
 
     @property
@@ -235,10 +233,8 @@ class ColumnGuess:
         """Whether its numbers are consecutive and few, as answers on a scale are."""
         if not self.is_number or not 3 <= len(self.counts) <= _MOST_POINTS or self.is_measure:
             return False
-        first = min(self.counts)
-        return first <= _LOWEST_POINT and sorted(self.counts) == [
-            first + i for i in range(len(self.counts))
-        ]
+        first, size = min(self.counts), len(self.counts)
+        return first <= _LOWEST_POINT and set(self.counts) == {first + i for i in range(size)}
 
     @cached_property
     def is_outcome(self) -> int:
@@ -249,10 +245,9 @@ class ColumnGuess:
     def is_trait(self) -> bool:
         """Whether name or labels are those of traits of people and places."""
         of_people = self.is_called("person") and not self.is_graded
-        similar = self.labels & rules().labels["trait"]
-        denied = self.is_denied and len(similar) > 0
-        most = 2 * len(similar) > len(self.counts)
-        return self.is_called("trait") or of_people or denied or most
+        similar = len(self.labels & rules().labels["trait"])
+        by_labels = 2 * similar > len(self.counts) or (self.is_denied and similar > 0)
+        return self.is_called("trait") or of_people or by_labels
 
     @cached_property
     def is_treatment(self) -> bool:
@@ -278,14 +273,13 @@ class ColumnGuess:
     @property
     def is_row_number(self) -> bool:
         """Whether it numbers the rows, as a step of time may, too."""
-        if self.is_called("row name") and len(self.counts) == len(self.cells):
-            return True
-        if self.kind != "whole numbers" or self.missing:
+        size = len(self.cells)
+        if len(self.counts) < size:
             return False
-        in_order = any(self.cells == [*range(n, n + len(self.cells))] for n in (0, 1))
-        in_order = in_order and len(self.cells) >= _FEWEST_ROWS
-        named = self.is_called("row") and len(self.counts) == len(self.cells)
-        return (in_order or named) and not self.is_time
+        in_order = any(self.cells == [*range(n, n + size)] for n in (0, 1))
+        in_order = (in_order and size >= _FEWEST_ROWS) or self.is_called("row")
+        of_numbers = self.kind == "whole numbers" and in_order and not self.is_time
+        return of_numbers or self.is_called("row name")
 
     @cached_property
     def can_be_named(self) -> bool:
@@ -356,18 +350,18 @@ class ColumnGuess:
     @property
     def summary(self) -> str:
         """Its values in words."""
-        different, number = len(self.counts), f"{len(self.counts):,}"
+        different = len(self.counts)
         if not different:
             return ""
         if self.is_number or self.is_dates:
             low, high = shortened(min(self.counts)), shortened(max(self.counts))
-            also = f", {number} different" if self.is_number else ""
+            also = f", {different:,} different" if self.is_number else ""
             return f"always {low}" if different == 1 else f"{low} to {high}{also}"
         if self.kind == "texts":
             words = sum(len(str(text).split()) * times for text, times in self.counts.items())
             return f"{words / self.counts.total():,.0f} words each"
         first = [shortened(value) for value, _ in self.counts.most_common(SHOWN)]
-        return f"{number}: {', '.join(first)}{', ...' if different > SHOWN else ''}"
+        return f"{different:,}: {', '.join(first)}{', ...' if different > SHOWN else ''}"
 
 
 def shortened(value: object) -> str:

@@ -27,17 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pgmult.cli.shared import (
-    AT,
-    SEED,
-    TABLE,
-    Option,
-    at_least,
-    option,
-    share,
-    table_option,
-    value_of,
-)
+from pgmult.cli import shared
 
 _RUN = ("run", "other", "data", "names")  # parameters that the command line fills in by itself
 _COLUMNS = ("column", "variable", "by", "groups", "weight", "occasion", "attribute", "per")
@@ -70,15 +60,10 @@ _ALWAYS = {
 
 
 def options_of(
-    function: Callable[..., object],
-    *,
-    first: Sequence[str] = (),
-    required: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    skip: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-    defaults: Mapping[str, object] | None = None,
-) -> list[Option]:
+    function: Callable[..., object], *, first: Sequence[str] = (), required: Sequence[str] = (),
+    only: Sequence[str] | None = None, skip: Sequence[str] = (),
+    names: Mapping[str, str] | None = None, defaults: Mapping[str, object] | None = None,
+) -> list[shared.Option]:  # fmt: skip
     """Make an option for each parameter of a verb that a command line can give.
 
     Parameters
@@ -101,13 +86,14 @@ def options_of(
         if name in (*_RUN, *skip) or (only is not None and name not in only):
             continue
         kind, text = texts.get(name, ("", ""))
+        if name in ("at", "random_seed"):
+            options.append(shared.AT if name == "at" else shared.SEED)
+            continue
         is_required = name in required or parameter.default is inspect.Parameter.empty
         default = None if is_required else (defaults or {}).get(name, parameter.default)
-        how = _how(name, parameter.annotation, kind)
+        is_table = re.search(r"\btable\b", kind) is not None
+        how = {} if is_table else _how(name, parameter.annotation)
         if how is None:
-            continue
-        if how is AT or how is SEED:
-            options.append(how)
             continue
         text = _plain(name, text)
         if default not in (None, False) and "default" not in text:
@@ -121,10 +107,9 @@ def options_of(
                 how["action"] = "extend"  # an option that is repeated adds to its values
         elif not is_required:
             how |= {"nargs": "?", "default": default}
-        is_table = how.pop("is_table", False)
         reads_tables |= is_table
-        options.append(table_option(flag, **how) if is_table else option(flag, **how))
-    return options + [TABLE] * reads_tables
+        options.append(shared.table_option(flag, **how) if is_table else shared.option(flag, **how))
+    return options + [shared.TABLE] * reads_tables
 
 
 def described(function: Callable[..., object]) -> dict[str, tuple[str, str]]:
@@ -159,41 +144,25 @@ def _plain(name: str, text: str) -> str:
     return re.sub(r"`+\"?([^`\"]*)\"?`+", r"\1", text)
 
 
-def _how(name: str, annotation: object, kind: str) -> Any:
-    """What argparse must know of a parameter, or a shared option; None if it takes no text."""
-    if name == "at":
-        return AT
-    if name == "random_seed":
-        return SEED
-    kinds = [one for one in _alternatives(annotation) if one is not type(None)]
-    metavar = "COLUMN" if name in _COLUMNS else name.upper()
-    if re.search(r"\btable\b", kind):
-        return {"is_table": True}
+def _how(name: str, annotation: object) -> dict[str, Any] | None:
+    """What argparse must know of a parameter; None if it takes no text."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    kinds: tuple[Any, ...] = get_args(annotation) if is_union else (annotation,)
     if bool in kinds:
         return {"action": "store_true"}
     origins = [get_origin(one) for one in kinds]
     if Literal in origins:
         return {"choices": get_args(kinds[origins.index(Literal)])}
-    inside = next((get_args(one)[0] for one in kinds if get_origin(one) is Sequence), None)
+    inside = get_args(kinds[origins.index(Sequence)])[0] if Sequence in origins else None
     several = {} if inside is None else {"nargs": "+"}
     if inside in (Any, object):
-        return {"type": value_of, "metavar": "VALUE", **several}
+        return {"type": shared.value_of, "metavar": "VALUE", **several}
+    if name == "probability":
+        return {"type": shared.share, "metavar": "P", **several}
     if float in kinds or inside is float:
-        is_share = name == "probability"
-        return {
-            "type": share if is_share else float,
-            "metavar": "P" if is_share else "X",
-            **several,
-        }
+        return {"type": float, "metavar": "X", **several}
     if int in kinds or inside is int:
-        least = 0 if several else 1
-        return {"type": at_least(least), "metavar": "N", **several}
+        return {"type": shared.at_least(0 if several else 1), "metavar": "N", **several}
     if str in kinds:
-        return {"metavar": metavar, **several}
+        return {"metavar": "COLUMN" if name in _COLUMNS else name.upper(), **several}
     return None
-
-
-def _alternatives(annotation: object) -> tuple[Any, ...]:
-    """The members of a union, or the one type that it is."""
-    is_union = get_origin(annotation) in (Union, UnionType)
-    return get_args(annotation) if is_union else (annotation,)
