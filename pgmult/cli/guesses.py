@@ -79,7 +79,7 @@ def command_of(words: Iterable[object], options: Iterable[Option]) -> str:
 
 def listed(columns: Columns, most: int = SHOWN) -> str:
     """Names of columns in words, only the first of many."""
-    names = [f"'{shortened(c.name)}'" for c in columns]
+    names = [c.quoted for c in columns]
     if len(names) > most + 1:
         return f"{', '.join(names[:most])} and {len(names) - most} others"
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
@@ -275,7 +275,7 @@ class Guesses:
             if len(commands) < _MOST_GUESSES and (terms or len(self.columns) == 1):
                 if len(terms) > MOST_TERMS and not limited:
                     limited = f"{MOST_TERMS} of {len(terms)} "
-                commands.append(self._regress(in_formula(outcome.name), [outcome], terms))
+                commands.append(self._regress(outcome.term, [outcome], terms))
                 names.append(shortened(outcome.name))
         if not commands:
             return self._of_events()
@@ -301,9 +301,9 @@ class Guesses:
         if count is None or not (count.is_called("several") and terms):
             return None
         family: Option = ("--family", ["negative_binomial"])
-        formula = f"{in_formula(count.name)} ~ {' + '.join(terms)}"
+        formula = f"{count.term} ~ {' + '.join(terms)}"
         fit = self._fit("regression", [count, *terms.values()], [family], formula)
-        why = f"Estimate how '{shortened(count.name)}', a count of events, depends on the other"
+        why = f"Estimate how {count.quoted}, a count of events, depends on the other"
         return Guess("Regression", f"{why} columns.", [fit])
 
     def _of_shares_in_rows(self, share: ColumnGuess, category: ColumnGuess) -> Guess | None:
@@ -312,9 +312,9 @@ class Guesses:
         if count is None or count.kind != "whole numbers":
             return None
         percent = " / 100" if max(share.counts) > 1 else ""
-        weight = f"round({in_formula(share.name)} * {in_formula(count.name)}{percent})"
+        weight = f"round({share.term} * {count.term}{percent})"
         terms = self._terms(category, share, most=MOST_TERMS)
-        formula = f"{in_formula(category.name)} ~ {' + '.join(terms) or 1}"
+        formula = f"{category.term} ~ {' + '.join(terms) or 1}"
         used = [share, category, count, *terms.values()]
         fit = self._fit("regression", used, [("--weight", [weight])], formula)
         why = f"Estimate how the shares of {listed([category])} depend on the other columns. Each"
@@ -332,7 +332,7 @@ class Guesses:
         terms = dict([*terms.items()][:MOST_TERMS])
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
-            terms |= {f"(1 | {in_formula(c.name)})": c for c in rows[:1]}
+            terms |= {f"(1 | {c.term})": c for c in rows[:1]}
         weights = [self.count] if self.count and self.count not in columns else []
         if weights and len(columns) > 1:
             are_counts = columns != self._shares() or _is_sum(weights[0], columns)
@@ -361,16 +361,13 @@ class Guesses:
             end = total.name[-_ALIKE:].lower()
             parts.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
             if parts and not self._is_sum_of_two(total, parts[0]):
-                return f"p({in_formula(parts[0].name)}, {in_formula(total.name)})", [
-                    parts[0],
-                    total,
-                ]
+                return f"p({parts[0].term}, {total.term})", [parts[0], total]
         among_numbers = len(longest) == 2 and self._is_among_numbers(longest)
         if self.count and (shares := self._shares()):
             longest = shares
         elif among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
             return None
-        return f"c({', '.join(in_formula(c.name) for c in longest)})", longest
+        return f"c({', '.join(c.term for c in longest)})", longest
 
     def _is_sum_of_two(self, total: ColumnGuess, without: ColumnGuess) -> bool:
         """Whether a total adds up two other columns, as scores of a test do."""
@@ -494,7 +491,7 @@ class Guesses:
         """Columns of numbers, as a formula names them."""
         numbers = [c for c in self.columns if c.is_number and len(c.counts) > 1]
         numbers = [c for c in numbers if c not in without][:MOST_TERMS]
-        return {in_formula(c.name): c for c in numbers}
+        return {c.term: c for c in numbers}
 
     def _terms(self, *without: ColumnGuess, most: int | None = None) -> dict[str, ColumnGuess]:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
@@ -503,7 +500,7 @@ class Guesses:
         scores = self._scores(without[0]) if len(without) == 1 else ()
         named = {word for c in without for word in c.words - common} if len(without) > 1 else set()
         for c in self.columns:
-            name, different = in_formula(c.name), len(c.counts)
+            name, different = c.term, len(c.counts)
             if c in (*without, *scores, self.count) or different < 2 or _is_sum(c, without):
                 continue
             if c.missing > _MOST_GAPS * self.num_rows:
@@ -535,7 +532,7 @@ class Guesses:
         terms = {t: c for t, c in terms.items() if t in apart or t in groups}
         early = {t for t, c in terms.items() if c.is_treatment or c is self.people}
         ordered = sorted(terms, key=lambda t: 0 if t in early else 1 + (terms[t] is not self.time))
-        used = self._with_few_gaps(ordered, terms, without)
+        used = self._with_few_gaps(ordered, terms)
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
         return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]][:most]}
 
@@ -552,18 +549,13 @@ class Guesses:
                 return pair
         return ()
 
-    def _with_few_gaps(
-        self, ordered: list[str], terms: dict[str, ColumnGuess], outcomes: Columns
-    ) -> list[str]:
-        """Terms that together leave most rows complete, and outcomes their labels."""
-        import numpy as np
-
-        complete, used = np.ones(self.num_rows, dtype=np.bool_), list[str]()
-        outcomes = [c for c in outcomes if len(c.counts) <= MOST_OUTCOMES]
+    def _with_few_gaps(self, ordered: list[str], terms: dict[str, ColumnGuess]) -> list[str]:
+        """Terms that together leave most rows complete."""
+        complete: Any = True
+        used = list[str]()
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
-            labels = (2 * len({*c.codes[left].tolist()} - {-1}) > len(c.counts) for c in outcomes)
-            if left.sum() >= (1 - _MOST_LOST) * self.num_rows and all(labels):
+            if left.sum() >= (1 - _MOST_LOST) * self.num_rows:
                 complete, used = left, [*used, term]
         return used
 
@@ -590,7 +582,7 @@ class Guesses:
         if not texts:
             return None
         longest = max(texts, key=lambda c: sum(map(len, map(str, c.counts))))
-        why = f"Find the topics of the texts in '{shortened(longest.name)}'"
+        why = f"Find the topics of the texts in {longest.quoted}"
         terms = self._terms(longest, most=MOST_TERMS)
         return self._of_topics(why, naming(column=longest), longest.counts.total(), terms)
 
@@ -668,8 +660,7 @@ class Guesses:
         terms = self._terms(*words)
         terms = {t: c for t, c in terms.items() if c not in names and not c.missing}
         why = f"Find the topics of the {self.num_rows:,} rows, which have a column for each of"
-        why += f" {len(words)} words, from '{shortened(words[0].name)}' to"
-        why += f" '{shortened(words[-1].name)}'"
+        why += f" {len(words)} words, from {words[0].quoted} to {words[-1].quoted}"
         return self._of_topics(why, what, self.num_rows, dict([*terms.items()][:MOST_TERMS]))
 
     def _of_words(
@@ -681,8 +672,8 @@ class Guesses:
             if c is not document and not c.missing and c.follows_from(document) and "|" not in t
         }  # fmt: skip
         terms = dict([*terms.items()][: max(1, min(MOST_TERMS, number // 10))])
-        why = f"Find the topics of the {number:,} documents in '{shortened(document.name)}'; each"
-        why += f" row is a word, '{shortened(word.name)}'"
+        why = f"Find the topics of the {number:,} documents in {document.quoted}; each"
+        why += f" row is a word, {word.quoted}"
         what = naming(names=document, column=word, count=counts)
         return self._of_topics(why, what, number, terms)
 
@@ -773,11 +764,11 @@ class Guesses:
         symbol = self._likeliest(symbols)
         columns = [symbol, *parts, time]
         options = [*naming(symbol=symbol), *(("--sequence", [c.name]) for c in parts)]
-        of_each = f" of each '{shortened(group.name)}'" if group else ""
-        labels = f"one of {len(symbol.counts)} labels of '{shortened(symbol.name)}'"
+        of_each = f" of each {group.quoted}" if group else ""
+        labels = f"one of {len(symbol.counts)} labels of {symbol.quoted}"
         every = _step(time, group)
         if every is not None:
-            why = f"Each '{shortened(time.name)}'{of_each} has {labels}: predict what comes next,"
+            why = f"Each {time.quoted}{of_each} has {labels}: predict what comes next,"
             why += " and estimate missing steps."
             options += [*naming(time=time), *([("--every", [every])] if every else [])]
         if group is not None and _are_events(time, group):
@@ -793,7 +784,7 @@ class Guesses:
         }  # fmt: skip
         inputs = dict([*inputs.items()][:FEW])
         if inputs:
-            terms = [*inputs, *(f"(1 | {in_formula(c.name)})" for c in parts[:1])]
+            terms = [*inputs, *(f"(1 | {c.term})" for c in parts[:1])]
             options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
             options += [("--inputs", [f"~ {' + '.join(terms)}"])]
         elif group is not None and (inputs := self._few_labels(*columns)):
@@ -826,10 +817,9 @@ class Guesses:
         options = naming(symbol=symbol, sequence=group, begin=begin, end=end)
         if every := _step_of_spells(begin, end):
             options.append(("--every", [every]))
-        of_each = f" of each '{shortened(group.name)}'" if group else ""
-        why = f"Each row is a spell{of_each} in a state, '{shortened(symbol.name)}', from"
-        why += f" '{shortened(begin.name)}' to '{shortened(end.name)}': estimate how long states"
-        why += " last, and which state follows."
+        of_each = f" of each {group.quoted}" if group else ""
+        why = f"Each row is a spell{of_each} in a state, {symbol.quoted}, from {begin.quoted} to"
+        why += f" {end.quoted}: estimate how long states last, and which state follows."
         columns = [symbol, *([group] if group else []), begin, end]
         fit = self._fit("sequences", columns, [*options, ("--model", ["markov"])])
         return Guess("Sequences", why, [fit])
@@ -880,7 +870,7 @@ class Guesses:
         chosen: dict[str, ColumnGuess] = {}
         for c in sorted(labels, key=lambda c: not c.is_treatment)[:FEW]:
             if not any(c.follows_from(x) or x.follows_from(c) for x in chosen.values()):
-                chosen[in_formula(c.name)] = c
+                chosen[c.term] = c
         return chosen
 
     def _likeliest(self, candidates: Columns) -> ColumnGuess:
@@ -931,7 +921,7 @@ class Guesses:
         category = self._likeliest(others)
         options += naming(category=category, count=count)
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
-        labels = f"{len(category.counts):,} labels of '{shortened(category.name)}'"
+        labels = f"{len(category.counts):,} labels of {category.quoted}"
         why = f"Estimate shares of {labels} over {over}."
         left = [c for c in others if c is not category and c.is_called("trait")]
         if count is not None and left and not self.places:
@@ -1023,17 +1013,15 @@ class Guesses:
             _is_fixed_by(c.cells, names[0].cells, of_row) for c in numbers.values()
         )
         labels = names[0].counts if names else ()
-        why = f"Each row is an alternative, and one is chosen in each '{shortened(occasion.name)}':"
+        why = f"Each row is an alternative, and one is chosen in each {occasion.quoted}:"
         why += " estimate what makes an alternative likely to be chosen."
         tastes = sum(
             len(c.counts) - 1 if c.is_category or name in coded else 1
             for name, c in of_rows.items()
         )
         whose, same, differ = _tastes(number, people if of_rows else [], tastes, len(labels))
-        named = in_formula(names[0].name) if constants and differ else ""
-        formula = _of_choice(
-            in_formula(taken.name), [*of_rows], whose, of_choosers, labels, named, constants
-        )
+        named = names[0].term if constants and differ else ""
+        formula = _of_choice(taken.term, [*of_rows], whose, of_choosers, labels, named, constants)
         why += same
         if coded:
             why += f" {' and '.join(coded)}: whole numbers are read as labels; write the column"
@@ -1060,7 +1048,7 @@ class Guesses:
         """
         number, out, coded = self._different(*where), dict[str, ColumnGuess](), list[str]()
         for c in self.columns:
-            name, different, alike = in_formula(c.name), len(c.counts), self._different(c, *where)
+            name, different, alike = c.term, len(c.counts), self._different(c, *where)
             labels = c.is_category and alike > number and different <= MOST_OUTCOMES
             if c in without or different < 2 or not (c.is_number or labels):
                 continue
@@ -1104,7 +1092,7 @@ class Guesses:
             tastes = sum(max(1, len(different) - 1) for different in labels)
             whose, same, differ = _tastes(self.num_rows, people, tastes, len(taken.counts))
             formula = _of_choice(
-                in_formula(taken.name), [*wide], whose, [*choosers][:FEW], taken.counts,
+                taken.term, [*wide], whose, [*choosers][:FEW], taken.counts,
                 "alternative" if differ else "",
             )  # fmt: skip
             numeric = [n for n, (_, of) in wide.items() if all(c.is_number for c in of.values())]
@@ -1403,10 +1391,10 @@ def _tastes(choices: int, people: Columns, tastes: int, labels: int) -> tuple[st
     """
     if not people:
         return "", "", False
-    whose, each = in_formula(people[0].name), choices // len(people[0].counts)
+    whose, each = people[0].term, choices // len(people[0].counts)
     if each > tastes:
         return whose, "", each > tastes + labels - 1
-    same = f" Tastes are the same for all: a '{shortened(people[0].name)}' has {each} choices, and"
+    same = f" Tastes are the same for all: a {people[0].quoted} has {each} choices, and"
     same += f" there are {tastes} coefficients. Let people differ in one or two attributes, such as"
     return "", f"{same} (ATTRIBUTE | {whose}), if that matters to you.", False
 

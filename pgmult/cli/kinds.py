@@ -96,6 +96,16 @@ class ColumnGuess:
         """Number of cells without a value."""
         return len(self.cells) - self.counts.total()
 
+    @property
+    def term(self) -> str:
+        """The name in a formula; empty if it cannot stand there."""
+        return in_formula(self.name)
+
+    @property
+    def quoted(self) -> str:
+        """The name in a sentence."""
+        return f"'{shortened(self.name)}'"
+
     @cached_property
     def words(self) -> set[str]:
         """Words of the name in lower case: ``econHousehold_2`` is econ and household."""
@@ -285,7 +295,7 @@ class ColumnGuess:
     def can_be_named(self) -> bool:
         """Whether a command can name it: its name is no option and can be read on a screen."""
         odd = any(unicodedata.category(character) in ("Cc", "Cf") for character in self.name)
-        return not odd and not self.name.startswith("-") and in_formula(self.name) != ""
+        return not odd and not self.name.startswith("-") and self.term != ""
 
     @cached_property
     def codes(self) -> "IntArray":

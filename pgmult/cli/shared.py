@@ -137,12 +137,9 @@ class Option(NamedTuple):
 
 
 def option(
-    name: str,
-    *,
-    to: str | None = None,
-    read: Callable[[Any, argparse.Namespace], Any] | None = None,
-    **how: Any,
-) -> Option:
+    name: str, *, to: str | None = None,
+    read: Callable[[Any, argparse.Namespace], Any] | None = None, **how: Any,
+) -> Option:  # fmt: skip
     """Make an option that gives one argument of the function that answers.
 
     Parameters

@@ -318,13 +318,9 @@ class _Counted(io.BufferedReader):
 
 
 def each_line(
-    path: Path,
-    encoding: str | None = None,
-    *,
-    default: str = "utf-8",
-    newline: str | None = None,
+    path: Path, encoding: str | None = None, *, default: str = "utf-8", newline: str | None = None,
     meter: Meter | None = None,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """A file's lines, decompressed, one at a time; a byte order mark is dropped.
 
     Parameters
