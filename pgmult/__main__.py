@@ -2,6 +2,6 @@
 
 import sys
 
-from pgmult.cli import main
+from pgmult.cli.commands import main
 
 sys.exit(main())

@@ -1,5 +1,5 @@
 """The command line: ``pgmult``, or ``python -m pgmult``."""
 
-from pgmult.cli.commands import main
+from pgmult.core.lazy import public_names
 
-__all__ = ["main"]
+__getattr__, __dir__, __all__ = public_names(__name__, __file__)

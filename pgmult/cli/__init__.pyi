@@ -1,0 +1,1 @@
+from pgmult.cli.commands import main as main
