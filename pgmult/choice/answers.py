@@ -6,6 +6,7 @@ people.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,19 +15,20 @@ from pgmult.choice.compiled.people import slopes_rows
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
 from pgmult.choice.people import (
+    answer,
     data_of_run,
     normal_points,
     numeric_attributes,
     people_draws,
     population,
     thinned,
+    with_column,
 )
 from pgmult.choice.pilot import Frame, laid_out, sites_of
 from pgmult.core.arguments import as_choice, as_flag, as_list, as_mapping, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.comparison import Comparison
 from pgmult.core.estimands import Estimand
-from pgmult.core.labels import Levels
 from pgmult.core.scores import Score
 from pgmult.core.tables import ExactTable
 from pgmult.core.typing import Array, FloatArray, IntArray
@@ -60,28 +62,21 @@ def tastes(run: Posterior, *, people: bool = False, probability: float = 0.9) ->
     """
     data = data_of_run(run)
     if as_flag(people, "people"):
-        return Estimand(
-            data.coefficients_of(run.stack("tastes")), ("person", "attribute"),
-            {"person": data.person_names, "attribute": data.names[data.random]},
-            caption="Coefficients of each person.", probability=probability,
-        )  # fmt: skip
-    return Estimand(
-        np.stack(population(run), axis=2), ("attribute", "over people"),
-        {"attribute": data.names, "over people": ["mean", "sd"]},
-        caption="Coefficients over the population.", probability=probability,
-    )  # fmt: skip
+        axes = {"person": data.person_names, "attribute": data.names[data.random]}
+        draws = data.coefficients_of(run.stack("tastes"))
+        return answer(draws, axes, "Coefficients of each person.", probability)
+    axes = {"attribute": data.names, "over people": np.array(["mean", "sd"])}
+    draws = np.stack(population(run), axis=2)
+    return answer(draws, axes, "Coefficients over the population.", probability)
 
 
 def correlations(run: Posterior, *, probability: float = 0.9) -> Estimand:
     """Correlations of tastes; of the logs of coefficients whose sign is fixed."""
     data, cov = data_of_run(run), run.stack("cov")
     sds = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
-    names = data.names[data.random]
-    return Estimand(
-        cov / sds[:, :, None] / sds[:, None, :], ("attribute", "other attribute"),
-        {"attribute": names, "other attribute": names},
-        caption="Correlations of tastes over people.", probability=probability,
-    )  # fmt: skip
+    axes = dict.fromkeys(("attribute", "other attribute"), data.names[data.random])
+    ratios = cov / sds[:, :, None] / sds[:, None, :]
+    return answer(ratios, axes, "Correlations of tastes over people.", probability)
 
 
 def _drawn_probs(
@@ -137,31 +132,26 @@ def predict(
     drawn = _drawn_probs(run, data, max_draws, codes, as_seed(random_seed))
     if by is not None:
         levels, of_row = data.labels(by)
-        return Estimand(
-            _shares(data, drawn, levels, of_row), (by,), {by: levels.names},
-            caption=f"Shares over {data.totals.sum():,.6g} choices.", probability=probability,
-        )  # fmt: skip
+        shares = _shares(data, drawn, len(levels), of_row)
+        caption = f"Shares over {data.totals.sum():,.6g} choices."
+        return answer(shares, {by: levels.names}, caption, probability)
     axis, order = "row", np.argsort(data.source)
-    rows = data.source[order]
+    rows, probs = data.source[order], np.stack(list(drawn))[:, order]
     if isinstance(new, ExactTable) and new.lines is not None:
         axis, rows = new.part, new.lines[rows]
     labels: dict[str, Array] = {axis: rows}
     if data.alternatives is not None:
         labels["alternative"] = data.alternatives.names[data.alternative[order]]
-    return Estimand(
-        np.stack(list(drawn))[:, order], (axis,), {axis: labels},
-        caption="Probabilities of alternatives.", probability=probability,
-    )  # fmt: skip
+    caption = "Probabilities of alternatives."
+    return Estimand(probs, (axis,), {axis: labels}, caption=caption, probability=probability)
 
 
 def _shares(
-    data: ChoiceRows, drawn: Iterable[FloatArray], levels: Levels, of_row: IntArray
+    data: ChoiceRows, drawn: Iterable[FloatArray], size: int, of_row: IntArray
 ) -> FloatArray:
-    """Shares of labels over all choices, ``(num_draws, num_levels)``."""
+    """Shares of labels over all choices, ``(num_draws, num_labels)``."""
     of_rows = (data.totals / data.totals.sum())[data.occasion_of_row]
-    return np.stack(
-        [np.bincount(of_row, of_rows * probs, minlength=len(levels)) for probs in drawn]
-    )
+    return np.stack([np.bincount(of_row, of_rows * probs, minlength=size) for probs in drawn])
 
 
 def effects(
@@ -209,32 +199,27 @@ def effects(
     data = data_of_run(run).of_best
     columns, by = table_of(data.design), by or data.named or ""
     labels, of_row = data.labels(by)
-    cells = np.asarray(
-        columns[as_choice(column, "column", [name for name in columns if name != by])]
-    )
-    held = np.ones(data.num_rows, dtype=np.bool_)
+    as_choice(column, "column", [name for name in columns if name != by])
+    cells, held = np.asarray(columns[column]), np.ones(data.num_rows, dtype=np.bool_)
     for name, wanted in as_mapping(at, "at").items():
         levels, codes = data.labels(name, "at")
         with under_name("at", of=f"column {name!r}"):
             held &= np.isin(codes, levels.find([np.atleast_1d(wanted)]))
     if not held.any():
         raise ValueError(f"at must leave a row of the data, {dict(at or {})!r} leaves none")
-    asked = (
-        label_or_quantile_values(cells[held], data.design.levels_of(column)) if values is None
-        else as_list(values, "values", "values")
-    )  # fmt: skip
+    if values is None:
+        asked = label_or_quantile_values(cells[held], data.design.levels_of(column))
+    else:
+        asked = as_list(values, "values", "values")
     draws = []
     for value in asked:
         with under_name("values", of=f"column {column!r}"):
-            design = data.design.like(
-                columns | {column: np.where(held, value, cells)}, num_rows=data.num_rows
-            )
-        drawn = _drawn_probs(run, data.made_of(design), max_draws, seed=as_seed(random_seed))
-        draws.append(_shares(data, drawn, labels, of_row))
-    return Estimand(
-        np.stack(draws, axis=1), (column, by), {column: asked, by: labels.names},
-        caption=f"Shares over all choices, if {column} were so.", probability=probability,
-    )  # fmt: skip
+            rows = with_column(data, column, np.where(held, value, cells))
+        drawn = _drawn_probs(run, rows, max_draws, seed=as_seed(random_seed))
+        draws.append(_shares(data, drawn, len(labels), of_row))
+    caption = f"Shares over all choices, if {column} were so."
+    axes = {column: asked, by: labels.names}
+    return answer(np.stack(draws, axis=1), axes, caption, probability)
 
 
 # --------------------------------------------------------------------------- how well it fits
@@ -257,10 +242,8 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     data = data_of_run(run)
     first = data.occasions[:-1][units[:-1]]
     if not len(data.random):
-        by_row = [
-            data.taken * np.log(np.maximum(draw.probs[:, 0], 1e-300))
-            for draw in people_draws(run, data, max_draws)
-        ]
+        probs = (draw.probs[:, 0] for draw in people_draws(run, data, max_draws))
+        by_row = (data.taken * np.log(np.maximum(p, 1e-300)) for p in probs)
         sums = [np.add.reduceat(values, first) for values in by_row]
         return np.reshape(sums, (run.num_chains, -1, len(first)))
     shared = thinned(run, max_draws, "mean", "cov", "coefficients")
@@ -332,14 +315,12 @@ def compare(
         name = "equal chances" if data.alternatives is None else "shares of all others"
         scores[name] = Score(log_shares_of_others(data, units), counts)
         if len(data.random):
-            plain = sample(
-                MixedLogit(), data.without_people(), draws=200, tune=50, chains=2, random_seed=0,
-                progressbar=False,
-            )  # fmt: skip
+            how: dict[str, Any] = {"draws": 200, "tune": 50, "chains": 2, "random_seed": 0}
+            plain = sample(MixedLogit(), data.without_people(), progressbar=False, **how)
             scores["the conditional logit"] = score(plain)
     what = "The choices of each person are" if mixed else "Each choice is"
-    how = f"{what} predicted from those of all others (leave-one-out by importance sampling)."
-    return Comparison.of(scores, "a choice", how)
+    note = f"{what} predicted from those of all others (leave-one-out by importance sampling)."
+    return Comparison.of(scores, "a choice", note)
 
 
 def log_shares_of_others(data: ChoiceRows, units: IntArray) -> FloatArray:
@@ -349,8 +330,8 @@ def log_shares_of_others(data: ChoiceRows, units: IntArray) -> FloatArray:
     if data.alternatives is not None:
         worst = 0 if data.side is None else (data.side < 0.0).astype(np.int64)
         code = 2 * data.alternative + worst
-        pairs, which = np.unique(unit * (code.max() + 1) + code, return_inverse=True)
-        of_unit = np.bincount(which.reshape(-1), data.taken, len(pairs))[which.reshape(-1)]
+        which = np.unique(unit * (code.max() + 1) + code, return_inverse=True)[1].reshape(-1)
+        of_unit = np.bincount(which, data.taken)[which]
         weight = np.bincount(code, data.taken)[code] - of_unit + 0.5
     total = np.add.reduceat(weight, starts)[data.occasion_of_row]
     return np.asarray(np.add.reduceat(data.taken * np.log(weight / total), starts[units[:-1]]))
@@ -370,31 +351,26 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     bins = {name: _binned(table[name].astype(np.float64)) for name in numeric_attributes(data)}
     bins = {name: codes for name, codes in bins.items() if codes.max() > 1}
 
-    def statistics(taken: FloatArray, probs: FloatArray) -> FloatArray:
-        by_person = np.stack(
-            [np.bincount(of_person, taken * column) / weight for column in away.T], axis=1
-        )
-        misfits = [
-            np.sum(
-                np.bincount(codes, taken - total * probs) ** 2
-                / np.maximum(np.bincount(codes, total * probs * (1.0 - probs)), 1e-300)
-            )
-            for codes in bins.values()
-        ]
-        spread = by_person.std(axis=0)[: len(away.T) * (data.num_people > 1)]
-        return np.concatenate([taken @ away / taken.sum(), spread, misfits])
+    def statistics(taken: FloatArray, probs: FloatArray) -> dict[str, float]:
+        of_people = [np.bincount(of_person, taken * column) / weight for column in away.T]
+        spread = [values.std() for values in of_people] if data.num_people > 1 else []
+        misfits, expected = [], total * probs
+        for codes in bins.values():
+            variance = np.maximum(np.bincount(codes, expected * (1.0 - probs)), 1e-300)
+            misfits.append(np.sum(np.bincount(codes, taken - expected) ** 2 / variance))
+        values = [*(taken @ away / taken.sum()), *spread, *misfits]
+        return dict(zip(advice, values, strict=True))
 
-    advice, again = {}, "let people differ in it, or let its effect bend: log(x), bs(x, df=4)"
+    advice, than = dict[str, tuple[str, str]](), "than the model predicts"
+    again = "let people differ in it, or let its effect bend: log(x), bs(x, df=4)"
     for name in data.names.tolist():
-        than = "than the model predicts"
         mean = f"The mean of {name} in what was chosen is"
-        advice[f"{name} of choices"] = (
-            f"{mean} higher {than}: {again}.", f"{mean} lower {than}: {again}.",
-        )  # fmt: skip
+        higher, lower = (f"{mean} {way} {than}: {again}." for way in ("higher", "lower"))
+        advice[f"{name} of choices"] = higher, lower
     for name in data.names.tolist() if data.num_people > 1 else ():
         advice[f"spread over people of {name}"] = (
-            f"People differ more in {name} than the model predicts: put it into the grouping.",
-            f"People differ less in {name} than the model predicts.",
+            f"People differ more in {name} {than}: put it into the grouping.",
+            f"People differ less in {name} {than}.",
         )
     for name in bins:
         labels = len(np.unique(table[name])) <= _FEW
@@ -404,11 +380,10 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
             f" {name} + I({name} ** 2), or bs({name}, df=4).",
             f"Choices by {name} are closer to the model than chance allows.",
         )
-    pairs = []
-    for probs in _drawn_probs(run, data, max_draws):
-        sides = statistics(data.taken, probs), statistics(data.drawn(rng, probs), probs)
-        observed, made = (dict(zip(advice, values, strict=True)) for values in sides)
-        pairs.append((observed, made))
+    pairs = (
+        (statistics(data.taken, probs), statistics(data.drawn(rng, probs), probs))
+        for probs in _drawn_probs(run, data, max_draws)
+    )
     return PredictiveChecks.of(pairs, advice)
 
 

@@ -8,12 +8,20 @@ preferences in conjoint experiments"): their draws are those of the Bayesian boo
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from pgmult.choice.data import ChoiceRows
-from pgmult.choice.people import attributes_of, data_of_run, normal_points, thinned, with_column
+from pgmult.choice.people import (
+    answer,
+    attributes_of,
+    data_of_run,
+    normal_points,
+    thinned,
+    with_column,
+)
 from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
@@ -63,10 +71,8 @@ def importances(run: Posterior, *, max_draws: int = 200, probability: float = 0.
     starts = np.append(0, np.cumsum([len(levels) for levels in columns.values()]))[:-1]
     spans = np.maximum.reduceat(u, starts, axis=1) - np.minimum.reduceat(u, starts, axis=1)
     shares = 100.0 * (spans / np.maximum(spans.sum(axis=1, keepdims=True), 1e-300)).mean(axis=2)
-    return Estimand(
-        shares, ("attribute",), {"attribute": list(columns)}, probability=probability,
-        caption="Importance of attributes, in percent: ranges of utilities, as means over people.",
-    )  # fmt: skip
+    caption = "Importance of attributes, in percent: ranges of utilities, as means over people."
+    return answer(shares, {"attribute": list(columns)}, caption, probability)
 
 
 def _levels(data: ChoiceRows) -> dict[str, list[object]]:
@@ -107,20 +113,16 @@ def scores(
     ValueError
         If there is no such column of labels.
     """
-    labels = {
-        name: list[object](levels)
-        for name, levels in attributes_of(data_of_run(run).of_best).items() if levels
-    }  # fmt: skip
+    attributes = attributes_of(data_of_run(run).of_best)
+    labels = {name: list[object](levels) for name, levels in attributes.items() if levels}
     if column is None and len(labels) == 1:
         column = next(iter(labels))
     name = as_choice(column, "column", list(labels))
     u = _part_worths(run, {name: labels[name]}, max_draws)
     p = np.exp(u - u.max(axis=1, keepdims=True))
     shares = 100.0 * (p / p.sum(axis=1, keepdims=True)).mean(axis=2)
-    return Estimand(
-        shares, (name,), {name: labels[name]}, probability=probability,
-        caption=f"Scores of {name}, with sum 100: the percentage of people who would choose each.",
-    )  # fmt: skip
+    caption = f"Scores of {name}, with sum 100: the percentage of people who would choose each."
+    return answer(shares, {name: labels[name]}, caption, probability)
 
 
 def marginal_means(
@@ -141,10 +143,9 @@ def marginal_means(
     Estimand
         Along ``level``, or the groups of `by` and ``level``.
     """
-    return _by_design(
-        run, by, "Marginal means: share of profiles with a level that were chosen.", probability,
-        random_seed, against_first=False,
-    )  # fmt: skip
+    draws, axes = _by_design(run, by, random_seed, against_first=False)
+    caption = "Marginal means: share of profiles with a level that were chosen."
+    return answer(draws, axes, caption, probability)
 
 
 def amce(
@@ -167,16 +168,14 @@ def amce(
     Estimand
         Along ``level``, or the groups of `by` and ``level``.
     """
-    return _by_design(
-        run, by, "AMCE: change of the share of profiles chosen, against the first level.",
-        probability, random_seed, against_first=True,
-    )  # fmt: skip
+    draws, axes = _by_design(run, by, random_seed, against_first=True)
+    caption = "AMCE: change of the share of profiles chosen, against the first level."
+    return answer(draws, axes, caption, probability, is_difference=True)
 
 
 def _by_design(
-    run: Posterior, by: str | None, caption: str, probability: float, random_seed: int, *,
-    against_first: bool,
-) -> Estimand:  # fmt: skip
+    run: Posterior, by: str | None, random_seed: int, *, against_first: bool
+) -> tuple[FloatArray, dict[str, Any]]:
     """Shares chosen by level, or least squares on all levels, by the bootstrap in each group."""
     data = data_of_run(run).of_best
     table, names, columns = table_of(data.design), [], [np.ones(data.num_rows)]
@@ -192,25 +191,18 @@ def _by_design(
     totals, who = data.totals[data.occasion_of_row], data.cluster[data.occasion_of_row]
     x = np.column_stack([*columns, data.taken / np.maximum(totals, 1e-300)])
     levels_of_by, code = data.labels(by)
-    weights = np.random.default_rng(as_seed(random_seed)).standard_exponential(
-        (_BOOTSTRAP, int(who.max()) + 1)
-    )
-    out = []
+    rng, out = np.random.default_rng(as_seed(random_seed)), []
+    weights = rng.standard_exponential((_BOOTSTRAP, int(who.max()) + 1))
     for g in range(len(levels_of_by)):
         rows = np.flatnonzero((code == g) & ~data.is_none)
         of_people = sparse.csr_array((totals[rows], (who[rows], rows)), (weights.shape[1], len(x)))
-        sums = np.stack(
-            [weights @ (of_people @ (column[:, None] * x)) for column in x[:, :-1].T], axis=1
-        )
+        products = (of_people @ (column[:, None] * x) for column in x[:, :-1].T)
+        sums = np.stack([weights @ product for product in products], axis=1)
         if against_first:
             inverse = np.linalg.pinv(sums[:, :, :-1], hermitian=True)
             out.append(np.einsum("sij,sj->si", inverse, sums[:, :, -1])[:, 1:])
         else:
             square = np.diagonal(sums, axis1=1, axis2=2)[:, 1:]
             out.append(sums[:, 1:, -1] / np.maximum(square, 1e-300))
-    axes = ({} if by is None else {by: levels_of_by.names}) | {"level": names}
-    draws = np.stack(out, axis=1) if by is not None else out[0]
-    return Estimand(
-        draws, tuple(axes), axes, caption=caption, probability=probability,
-        is_difference=against_first,
-    )  # fmt: skip
+    groups = {} if by is None else {by: levels_of_by.names}
+    return np.stack(out, axis=1), groups | {"level": names}

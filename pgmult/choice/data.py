@@ -156,7 +156,7 @@ class ChoiceRows:
     @property
     def fixed(self) -> IntArray:
         """Columns for which all people have the same taste."""
-        return np.setdiff1d(np.arange(len(self.names)), self.random)
+        return np.setdiff1d(np.arange(self.x.shape[1]), self.random)
 
     @property
     def person_names(self) -> NDArray[np.str_]:
@@ -167,6 +167,11 @@ class ChoiceRows:
     def occasion_of_row(self) -> IntArray:
         """The occasion of each row."""
         return np.repeat(np.arange(self.num_occasions), np.diff(self.occasions))
+
+    @property
+    def first_row(self) -> IntArray:
+        """The first row of the occasion of each row."""
+        return np.repeat(self.occasions[:-1], np.diff(self.occasions))
 
     @property
     def within(self) -> FloatArray:
@@ -180,22 +185,27 @@ class ChoiceRows:
         return np.asarray(np.add.reduceat(self.taken, self.occasions[:-1]))
 
     @property
+    def person_of_occasion(self) -> IntArray:
+        """The person of each occasion."""
+        return np.repeat(np.arange(self.num_people), np.diff(self.people))
+
+    @property
     def person_of_row(self) -> IntArray:
         """The person of each row."""
-        of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
-        return of_occasion[self.occasion_of_row]
+        return self.person_of_occasion[self.occasion_of_row]
 
     def rows(self, people: slice) -> "ChoiceRows":
         """People, as a slice, and their choices.
 
         The same slice returns the same object.
         """
-        return part_of(self, people, self.num_people, self._of_people)
 
-    def _of_people(self, who: range) -> "ChoiceRows":
-        cases, people = _between(self.people, who)
-        levels = self.person and replace(self.person, labels=self.person.labels[who])
-        return replace(self._of_occasions(cases, people), person=levels)
+        def of(who: range) -> "ChoiceRows":
+            cases, people = _between(self.people, who)
+            levels = self.person and replace(self.person, labels=self.person.labels[who])
+            return replace(self._of_occasions(cases, people), person=levels)
+
+        return part_of(self, people, self.num_people, of)
 
     def _of_occasions(self, cases: Any, people: IntArray) -> "ChoiceRows":
         """Some occasions, and where those of each person begin among them."""
@@ -218,8 +228,9 @@ class ChoiceRows:
     @property
     def offset(self) -> FloatArray:
         """What utilities have beside the attributes, ``(num_rows,)``."""
-        offset = np.zeros(self.num_rows) if self.design.offset is None else self.design.offset
-        return offset if self.side is None else self.side * offset
+        if self.design.offset is None:
+            return np.zeros(self.num_rows)
+        return self.design.offset if self.side is None else self.side * self.design.offset
 
     @property
     def of_best(self) -> "ChoiceRows":
@@ -247,13 +258,12 @@ class ChoiceRows:
         """
         if column is None:
             return Levels(("",), np.array([["all"]])), np.zeros(self.num_rows, dtype=np.int64)
-        names = [*([self.named] if self.named else []), *self.design.columns.names.tolist()]
-        name, columns = as_choice(column, argument, [*names, *self.groups]), self.design.columns
+        columns, known = self.design.columns, dict(self.groups)
+        name = as_choice(column, argument, filter(None, [self.named, *columns.names, *known]))
         if self.alternatives is not None and name == self.named:
             return self.alternatives, self.alternative
-        if name in self.groups:
-            levels, codes = self.groups[name]
-            return levels, codes[self.occasion_of_row]
+        if name in known:
+            return known[name][0], known[name][1][self.occasion_of_row]
         place = columns.place(name)
         return Levels.of({name: columns.cells(place)}, {name: columns.levels_of(place)})
 
@@ -265,25 +275,26 @@ class ChoiceRows:
 
     def without_people(self) -> "ChoiceRows":
         """The same choices, without differences of tastes between people."""
-        none = np.empty(0, dtype=np.int64)
         return replace(
-            self, people=np.array([0, self.num_occasions]), random=none, signs=np.empty(0),
-            diagonal=False, person=None,
+            self, people=np.array([0, self.num_occasions]), random=self.random[:0],
+            signs=self.signs[:0], diagonal=False, person=None,
         )  # fmt: skip
 
     def coefficients_of(self, tastes: FloatArray) -> FloatArray:
         """Tastes, ``(..., num_attributes)``, as coefficients: exp where the sign is fixed."""
         signed = self.signs != 0.0
-        return np.asarray(
-            np.where(signed, self.signs * np.exp(np.where(signed, tastes, 0.0)), tastes)
-        )
+        positive = np.exp(np.where(signed, tastes, 0.0))
+        return np.asarray(np.where(signed, self.signs * positive, tastes))
 
     def probs(self, tastes: FloatArray, coefficients: FloatArray) -> FloatArray:
         """Probabilities of all rows, with sum 1 in each occasion, given the tastes of each row."""
-        first, of_row = self.occasions[:-1], self.occasion_of_row
         u = np.einsum("rk,rk->r", self.x[:, self.random], self.coefficients_of(tastes))
-        u += self.x[:, self.fixed] @ coefficients + self.offset
-        p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
+        return self.probs_of(u + (self.x[:, self.fixed] @ coefficients + self.offset))
+
+    def probs_of(self, utilities: FloatArray) -> FloatArray:
+        """Probabilities of all rows, with sum 1 in each occasion, given utilities of rows."""
+        first, of_row = self.occasions[:-1], self.occasion_of_row
+        p = np.exp(utilities - np.maximum.reduceat(utilities, first)[of_row])
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
     def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
@@ -303,7 +314,7 @@ def _between(
     bounds: IntArray, which: slice | IntArray | range
 ) -> tuple[slice | IntArray, IntArray]:
     """Rows between bounds, neighbours as a slice; and the bounds among these rows."""
-    which = range(*which.indices(len(bounds) - 1)) if isinstance(which, slice) else which
+    which = range(len(bounds) - 1)[which] if isinstance(which, slice) else which
     if isinstance(which, range) and which.step == 1:
         starts = bounds[which.start : which.start + len(which) + 1]
         return slice(int(starts[0]), int(starts[-1])), starts - starts[0]
@@ -455,7 +466,7 @@ def rows_like(
     int64 array, ``(num_people,)``
         Which person of `data` each is, -1 for one who is not among them.
     """
-    source, columns = np.arange(0), dict(exact_columns(table, "new"))
+    source, columns = None, dict(exact_columns(table, "new"))
     if data.available in columns:
         there, source = available_rows(table, data.available, "new")
         columns = dict(there.cells)
@@ -464,9 +475,8 @@ def rows_like(
         columns = _with_none(columns, parsed, data.named, data.none)
     num_rows = _size(columns)
     if new_people and data.person is not None:
-        nobody = np.full(num_rows, "\0")
-        for name in data.person.columns:
-            columns.setdefault(name, Cells(nobody))
+        nobody = Cells(np.full(num_rows, "\0"))
+        columns = dict.fromkeys(data.person.columns, nobody) | columns
     _refuse_new_alternatives(data, columns)
     levels_by_name = {name: levels for name, (levels, _) in data.groups.items()}
     if data.named is not None and data.alternatives is not None:
@@ -479,24 +489,23 @@ def rows_like(
         design = data.design.like(cells_by_name, new_levels=new_people, num_rows=num_rows)
     if new_people:
         data.design.report_new_labels(cells_by_name, "new", asked=True)
-    asks = occasion is None
-    occasion = [n for n in data.occasion_columns if n in columns] if asks else _listed(occasion)
-    missing = [name for name in data.occasion_columns if name not in occasion] if asks else []
-    if occasion and missing:
+    asked, names = occasion is not None, data.occasion_columns
+    given = _listed(occasion) if asked else [name for name in names if name in columns]
+    if not asked and 0 < len(given) < len(names):
+        missing = [name for name in names if name not in columns]
         raise ValueError(
             "occasion must name the columns that identify the occasions of new: it has"
-            f" {' and '.join(occasion)} without {' and '.join(missing)} (occasion=[] takes all rows"
-            " of a person for one)"
+            f" {' and '.join(given)} without {' and '.join(missing)} (occasion=[] takes all rows of"
+            " a person for one)"
         )
     named = data.named if data.named in columns else None
-    rows = data.made_of(**_arranged(columns, design, occasion, named, parsed), side=None)
-    terms = _people(rows.design)
-    if asks or occasion:
+    rows = data.made_of(**_arranged(columns, design, given, named, parsed), side=None)
+    if given or not asked:
         _refuse_twice(rows, columns)
-    firsts = rows.occasions[rows.people[:-1]]
+    firsts, terms = rows.occasions[rows.people[:-1]], _people(rows.design)
     codes = terms[0].codes[firsts] if terms else np.zeros(1, dtype=np.int64)
     rows = replace(rows, taken=_weighed(rows, columns))
-    rows = replace(rows, source=source[rows.source]) if len(source) else rows
+    rows = rows if source is None else replace(rows, source=source[rows.source])
     return rows, np.maximum(codes, -1)
 
 
@@ -512,15 +521,15 @@ def available_rows(
     exact = table if isinstance(table, ExactTable) else ExactTable(exact_columns(table, what))
     column = as_kind(column, "available", str)
     is_there = amounts_of(table_column(exact.cells, column, "available"), column) > 0.0
-    if outcome is not None and outcome in exact.cells and not is_there.all():
-        taken = exact.cells[outcome].values[~is_there]
-        bad = ~missing_in(taken) & (amounts_of(np.where(missing_in(taken), 0, taken), outcome) > 0)
-        if bad.any():
+    rows, others = np.flatnonzero(is_there), np.flatnonzero(~is_there)
+    if outcome is not None and outcome in exact.cells and len(others):
+        taken = exact.cells[outcome].values[others]
+        amounts = amounts_of(np.where(missing_in(taken), 0, taken), outcome)
+        if (amounts > 0).any():
             raise ValueError(
                 "alternatives must be available where they are taken, got one that is not at row"
-                f" {np.flatnonzero(~is_there)[np.argmax(bad)]}"
+                f" {others[np.argmax(amounts > 0)]}"
             )
-    rows = np.flatnonzero(is_there)
     return exact[rows], rows
 
 
@@ -529,24 +538,24 @@ def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> 
     name = data.named or ""
     if name not in columns or name not in data.design.columns.names:
         return
-    labels = labels_of(columns[name].values, name)
-    if len(new := np.setdiff1d(labels, data.design.levels_of(name))):
+    known = data.design.levels_of(name)
+    if len(new := np.setdiff1d(labels_of(columns[name].values, name), known)):
         raise ValueError(
             f"new has the alternative {str(new[0])!r}, which has no constant: the data have"
-            f" {', '.join(data.design.levels_of(name))} (name it as the one that it is most like,"
-            f" or fit a formula without {name})"
+            f" {', '.join(known)} (name it as the one that it is most like, or fit a formula"
+            f" without {name})"
         )
 
 
 def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     """What was taken in another table; equal shares of one choice where it does not say."""
     name = outcome_of(parse(str(data.design.formula)))
-    out = 1.0 / np.diff(data.occasions)[data.occasion_of_row]
+    weights = _weights(data, columns) if data.weighted_by in columns else 1.0
     if name in columns and not missing_in(columns[name].values).any():
         taken = amounts_of(columns[name].values, name)[data.source]
         if (np.add.reduceat(taken, data.occasions[:-1]) > 0.0).all():
-            out = taken
-    return np.asarray(out * _weights(data, columns) if data.weighted_by in columns else out)
+            return np.asarray(taken * weights)
+    return np.asarray(weights / np.diff(data.occasions)[data.occasion_of_row])
 
 
 def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
@@ -589,17 +598,18 @@ def _with_none(
 def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: str) -> None:
     """Refuse an alternative without attributes, which is "none of these" mostly."""
     cells = named_column(columns, alternative, "alternative").values
-    gaps = {name: missing_in(columns[name].values) for name in parsed.columns if name in columns}
     labels, nameless = np.where(missing_in(cells), "", cells).astype(str), missing_in(cells).any()
-    for name, empty in gaps.items():
-        always = [label for label in np.unique(labels[empty]) if empty[labels == label].all()]
-        if nameless or always:
-            which = always[0] or "LABEL" if always else "LABEL"
-            raise ValueError(
-                f"{alternative if nameless else name} must have a value in every row, got none"
-                f" (if these are rows of 'none of these', say so: none={str(which)!r},"
-                f" --none {which})"
-            )
+    for name in parsed.columns:
+        if name in columns:
+            empty = missing_in(columns[name].values)
+            always = [x for x in np.unique(labels[empty]).tolist() if empty[labels == x].all()]
+            if nameless or always:
+                which = "".join(always[:1]) or "LABEL"
+                raise ValueError(
+                    f"{alternative if nameless else name} must have a value in every row, got none"
+                    f" (if these are rows of 'none of these', say so: none={which!r},"
+                    f" --none {which})"
+                )
 
 
 def _in_two(columns: Mapping[str, Cells], name: str) -> tuple[dict[str, Cells], str]:
@@ -618,9 +628,9 @@ def _best_and_worst(
     chosen = [
         amounts_of(table_column(columns, name, "worst"), name) > 0.0 for name in (best, worst)
     ]
-    codes = Levels.of({name: table_column(columns, name, "occasion") for name in occasion})[1]
+    codes = _codes(columns, occasion)
     for name, marked in zip((best, worst), chosen, strict=True):
-        if (np.bincount(codes[marked], minlength=1) > 1).any():
+        if np.bincount(codes[marked]).max(initial=0) > 1:
             raise ValueError(f"{name} must mark one alternative of an occasion at most")
     if (chosen[0] & chosen[1]).any():
         raise ValueError(f"{best} and {worst} must not mark the same alternative")
@@ -632,10 +642,14 @@ def _best_and_worst(
     return out | {best: Cells(1.0 * taken), worst: Cells(sides)}
 
 
+def _codes(columns: Mapping[str, Cells], occasion: Sequence[str]) -> IntArray:
+    """The number of the occasion, or respondent, of each row, by columns that identify these."""
+    return Levels.of({name: table_column(columns, name, "occasion") for name in occasion})[1]
+
+
 def stacked(
-    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str],
-    which: Array,
-) -> dict[str, Cells]:  # fmt: skip
+    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str], which: Array
+) -> dict[str, Cells]:
     """Rows of several choices of an occasion, whose last column then says which choice it is."""
     out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
     labels = np.char.add(labels_of(out[last].values, last), ", ")
@@ -643,31 +657,21 @@ def stacked(
 
 
 def _groups(
-    columns: Mapping[str, Cells], parsed: Formula, arranged: Mapping[str, Any]
+    columns: Mapping[str, Cells], beside: set[str], rows: IntArray, firsts: IntArray
 ) -> dict[str, tuple[Levels, IntArray]]:
-    """Columns beside the formula that are the same in all rows of an occasion, with few labels."""
-    rows, first = arranged["source"], arranged["occasions"][:-1]
-    of_row, out = np.repeat(first, np.diff(arranged["occasions"])), {}
-    beside = {*parsed.columns, *arranged["occasion_columns"]}
-    for name in [name for name in columns if name not in beside]:
-        values = columns[name].values
-        if values.dtype.kind not in "OUTiufb" or missing_in(values).any():
+    """Columns beside some that are the same in all rows of an occasion, with few labels.
+
+    `rows` are in the order of occasions, and `firsts` the first one of the occasion of each.
+    """
+    out, first = {}, np.unique(firsts)
+    for name, cells in columns.items():
+        if name in beside or cells.values.dtype.kind not in "OUTiufb":
             continue
-        cells = values[rows]
-        if (cells == cells[of_row]).all() and 1 < len(set(cells[first].tolist())) <= _MOST_GROUPS:
-            out[name] = Levels.of({name: cells[first]}, {name: columns[name].order})
+        values = cells.values[rows]
+        alike = (values == values[firsts]).all() and not missing_in(values).any()
+        if alike and 1 < len(set(values[first].tolist())) <= _MOST_GROUPS:
+            out[name] = Levels.of({name: values[first]}, {name: cells.order})
     return out
-
-
-def _clusters(columns: Mapping[str, Cells], arranged: Mapping[str, Any]) -> IntArray:
-    """Respondents of occasions: people, or the first of several columns that identify occasions."""
-    number, names = len(arranged["occasions"]) - 1, arranged["occasion_columns"]
-    if arranged["person"] is not None:
-        return np.repeat(np.arange(len(arranged["people"]) - 1), np.diff(arranged["people"]))
-    if len(names) < 2:
-        return np.arange(number)
-    codes = Levels.of({names[0]: table_column(columns, names[0], "occasion")})[1]
-    return np.asarray(codes[arranged["source"][arranged["occasions"][:-1]]])
 
 
 def refuse_words(
@@ -682,7 +686,7 @@ def refuse_words(
     places : sequence of pairs of a column and a row, ``(num_cells,)``, optional
     """
     levels, codes = np.unique(labels, return_inverse=True)
-    is_number = np.array([NUMBER.fullmatch(level) is not None for level in levels.tolist()])
+    is_number = np.array([bool(NUMBER.fullmatch(level)) for level in levels.tolist()])
     words, count = ~is_number[codes.reshape(-1)], is_number.sum()
     if words.any() and (count > _FEW_NUMBERS or (count > 1 and words.mean() <= _RARE)):
         at = int(np.argmax(words))
@@ -707,20 +711,19 @@ def in_full(formula: str, alternative: str | None) -> str:
     bars = [i for i, mark in enumerate(formula) if mark == "|" and not depth[i]]
     if not bars:
         return formula
-    parts = [formula[a + 1 : b] for a, b in pairwise([-1, *bars, len(formula)])]
-    if alternative is None or len(parts) > 3:
+    first, *parts = (formula[a + 1 : b] for a, b in pairwise([-1, *bars, len(formula)]))
+    if alternative is None or len(parts) > 2:
         raise ValueError(
             f"formula {formula!r}: what stands after | has a coefficient for each alternative, so"
             " it needs alternative=, and two parts after | at most"
         )
     label = str(Name(alternative))
-    plain = parse("~ " + (parts[1].strip() or "1"))
-    terms = [label] if plain.intercept else []
-    for more in (plain, parse("~ " + parts[2]) if len(parts) > 2 else None):
-        for term in more.terms if more else ():
-            product = ":".join(map(str, term))
-            terms.append(product if "|" in product else f"{label}:{product}")
-    first = parts[0] if parts[0].partition("~")[2].strip() else f"{parts[0]} 1"
+    after = [parse("~ " + part) for part in [parts[0].strip() or "1", *parts[1:]]]
+    terms = [label] if after[0].intercept else []
+    for term in (term for formula in after for term in formula.terms):
+        product = ":".join(map(str, term))
+        terms.append(product if "|" in product else f"{label}:{product}")
+    first = first if first.partition("~")[2].strip() else f"{first} 1"
     return " + ".join([first.strip(), *terms])
 
 
@@ -730,19 +733,17 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> NDArr
     The products of all alternatives and what belongs to a person add up to what is the same for
     all alternatives of an occasion, so that of one is 0.
     """
-    names = design.names.tolist()
-    is_attribute = design.names != "Intercept"
-    if alternative not in design.columns.names:
-        return np.asarray(is_attribute)
-    levels = design.columns.levels_of(design.columns.place(str(alternative)))
-    first, of_row = f"{alternative}[{levels[0]}]", np.repeat(occasions[:-1], np.diff(occasions))
-    for place, name in enumerate(names):
-        if first in name:
-            columns = [name.replace(first, f"{alternative}[{level}]") for level in levels]
-            if set(columns) <= set(names):
-                total = design.matrix[:, [names.index(one) for one in columns]].sum(axis=1)
-                least = 1e-9 * np.abs(total).max()
-                is_attribute[place] = (np.abs(total - total[of_row]) > least).any()
+    names, is_attribute = design.names.tolist(), design.names != "Intercept"
+    levels = []
+    if alternative in design.columns.names:
+        levels = [f"{alternative}[{level}]" for level in design.levels_of(str(alternative))]
+    firsts = np.repeat(occasions[:-1], np.diff(occasions))
+    for place, name in enumerate(names if levels else []):
+        columns = {name.replace(levels[0], level) for level in levels}
+        if levels[0] in name and columns <= set(names):
+            total = design.matrix[:, np.isin(names, [*columns])].sum(axis=1)
+            apart = np.abs(total - total[firsts])
+            is_attribute[place] = (apart > 1e-9 * np.abs(total).max()).any()
     return np.asarray(is_attribute)
 
 
@@ -756,7 +757,7 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
     if again.any():
         row = at[int(np.argmax(again))]
         raise ValueError(
-            f"an alternative must stand once in an occasion, got {data.alternatives.columns[0]}"
+            f"an alternative must stand once in an occasion, got {data.named}"
             f" {data.alternatives.names[which[row]]} twice in"
             f" {_case_text(data, columns, row) or 'one'}"
             " (occasion= names the columns that identify occasions)"
@@ -765,10 +766,13 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
 
 def _case_text(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
     """The occasion of a row, in words."""
-    names = [*(data.person.columns if data.person else ()), *data.occasion_columns]
-    cells = [columns[name].values[data.source[[row]]] for name in names]
-    texts = [labels_of(cell, name)[0] for name, cell in zip(names, cells, strict=True)]
-    return ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
+    names, source = (
+        [*(data.person.columns if data.person else ()), *data.occasion_columns],
+        data.source,
+    )
+    return ", ".join(
+        f"{name} {labels_of(columns[name].values[source[[row]]], name)[0]}" for name in names
+    )
 
 
 def _people(design: Design) -> list[GroupTerm]:
@@ -783,26 +787,33 @@ def _arranged(
     parsed: Formula,
 ) -> dict[str, Any]:  # fmt: skip
     """Fields that identify people, occasions and alternatives, in the order of people."""
-    num_rows, terms = _size(columns), _people(design)
-    keys = {name: table_column(columns, name, "occasion") for name in occasion}
-    of_row = terms[0].codes if terms else np.zeros(num_rows, dtype=np.int64)
-    case = Levels.of(keys)[1] if keys else np.zeros(num_rows, dtype=np.int64)
+    terms, same = _people(design), np.zeros(_size(columns), dtype=np.int64)
+    of_row, case = (
+        terms[0].codes if terms else same,
+        _codes(columns, occasion) if occasion else same,
+    )
     order = np.lexsort((case, of_row))
     case, who = case[order], of_row[order]
-    starts = np.flatnonzero(np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0)))
-    of_people = np.flatnonzero(np.append(True, np.diff(who[starts]) != 0))
-    levels, codes = None, np.zeros(num_rows, dtype=np.int64)
+    is_first = np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0))
+    starts = np.flatnonzero(is_first)
+    people = np.flatnonzero(np.append(np.diff(who[starts], prepend=-2) != 0, True))
+    cluster = np.arange(len(starts))  # the respondent of each occasion
+    if terms:
+        cluster = np.repeat(np.arange(len(people) - 1), np.diff(people))
+    elif len(occasion) > 1:
+        cluster = _codes(columns, occasion[:1])[order[starts]]
+    levels, codes = None, same
     if alternative is not None:
         cells = table_column(columns, alternative, "alternative")
         levels, codes = Levels.of({alternative: cells}, {alternative: columns[alternative].order})
-    arranged = {
-        "design": design.take(order), "occasions": np.append(starts, num_rows),
-        "people": np.append(of_people, len(starts)), "source": order,
-        "occasion_columns": tuple(occasion), "person": terms[0].known if terms else None,
-        "alternatives": levels, "alternative": codes[order],
+    firsts = starts[np.cumsum(is_first) - 1]
+    return {
+        "design": design.take(order), "occasions": np.append(starts, len(order)), "people": people,
+        "source": order, "occasion_columns": tuple(occasion), "cluster": cluster,
+        "person": terms[0].known if terms else None, "alternatives": levels,
+        "alternative": codes[order],
+        "groups": _groups(columns, {*parsed.columns, *occasion}, order, firsts),
     }  # fmt: skip
-    cluster = _clusters(columns, arranged)
-    return arranged | {"cluster": cluster, "groups": _groups(columns, parsed, arranged)}
 
 
 def _listed(occasion: object) -> list[Any]:
@@ -813,23 +824,23 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
     """Refuse occasions without a choice or with too many, ranks, and codes of yes and no."""
     taken, sums, sizes = data.taken, data.totals, np.diff(data.occasions)
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
+    none = (
+        "one alternative of each occasion must be taken (leave the occasion out, or give it an"
+        " alternative that is none of the others), got none"
+    )
     for bad, said in (
         (sizes < 2, "occasions must have two alternatives or more, got one"),
-        (
-            ~(sums > 0.0),
-            "one alternative of each occasion must be taken (leave the occasion out, or give it an"
-            " alternative that is none of the others), got none",
-        ),
+        (~(sums > 0.0), none),
         (once, f"one alternative of an occasion must be taken, got {sums[np.argmax(once)]:g}"),
     ):
         if bad.any():
-            where = _case_text(data, columns, data.occasions[np.argmax(bad)])
-            raise ValueError(f"{said} in {where}")
+            row = data.occasions[np.argmax(bad)]
+            raise ValueError(f"{said} in {_case_text(data, columns, row)}")
     marked = np.flatnonzero(taken)
     of_row = data.occasion_of_row[marked]
     ranked = taken[marked][np.lexsort((taken[marked], of_row))]
     numbers = np.bincount(of_row)
-    place = np.arange(len(marked)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
+    place = np.concatenate([np.arange(1, number + 1) for number in numbers.tolist()])
     if len(sums) > 1 and max(sizes) > 2 and min(numbers) > 1 and np.array_equal(ranked, place):
         raise ValueError(
             f"{name} must say what was taken, got 1, 2, ... once each in every occasion, which are"
@@ -854,20 +865,17 @@ def amounts_of(cells: Array, name: str) -> FloatArray:
     if cells.dtype.kind == "U":
         _refuse_codes(cells, name)
     taken = numbers_of(cells, name)
-    if (taken < 0.0).any():
-        hint = f" (if -1 marks the worst: worst={name!r}, --worst {name})"
-        raise ValueError(
-            f"{name} must be 0 or more, got {taken.min():g}{hint if taken.min() == -1.0 else ''}"
-        )
+    if (least := taken.min(initial=0.0)) < 0.0:
+        hint = f" (if -1 marks the worst: worst={name!r}, --worst {name})" * bool(least == -1.0)
+        raise ValueError(f"{name} must be 0 or more, got {least:g}{hint}")
     return taken
 
 
 def _refuse_codes(cells: Array, name: str) -> NoReturn:
     codes = brief(np.unique(labels_of(cells, name)).tolist())
     raise ValueError(
-        f"{name} must be yes or no, true or false, 1 or 0, or a count or share of choices,"
-        f" got {codes}: say which one means taken (1 for it, 0 for the other; shares and weights="
-        " for counts)"
+        f"{name} must be yes or no, true or false, 1 or 0, or a count or share of choices, got"
+        f" {codes}: say which one means taken (1 for it, 0 for the other; weights= for counts)"
     )
 
 
@@ -877,7 +885,7 @@ def _weights(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     if name is None:
         return np.ones(data.num_rows)
     weight = numbers_of(table_column(columns, name, "weights"), name)[data.source]
-    if (weight < 0.0).any() or (weight != weight[data.occasions[data.occasion_of_row]]).any():
+    if (weight < 0.0).any() or (weight != weight[data.first_row]).any():
         raise ValueError("weights must be 0 or more, and the same in all rows of an occasion")
     return weight
 
@@ -888,16 +896,16 @@ def _random(
     """Columns for which tastes differ, and whether tastes for them are independent."""
     left_out = {"Intercept", *without.tolist()}
     asked = [name for term in terms for name in term.slopes.names if name not in left_out]
+    places = {name: i for i, name in enumerate(names.tolist())}
     for name in asked:
-        if name not in names:
+        if name not in places:
             parsed.refuse(
                 f"{name} varies by person and must stand among the attributes, too: its mean taste"
-                f" is learned (attributes: {', '.join(names)}; multiply what"
-                " belongs to a person by the alternatives)"
+                f" is learned (attributes: {', '.join(places)}; multiply what belongs to a person"
+                " by the alternatives)"
             )
     if len(set(asked)) < len(asked):
         parsed.refuse("an attribute varies by person once")
-    places = {name: i for i, name in enumerate(names.tolist())}
     return np.array([places[name] for name in asked], dtype=np.int64), len(terms) > 1
 
 
@@ -907,22 +915,18 @@ def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     if not len(names):
         raise ValueError("formula must have an attribute, got none")
     scale = np.sqrt(np.mean(within**2, axis=0))
-    least = 1e-9 * np.maximum(np.abs(data.x).max(axis=0), 1e-300)
-    if (scale <= least).any():
-        name = names[int(np.argmax(scale <= least))]
+    constant = scale <= 1e-9 * np.maximum(np.abs(data.x).max(axis=0), 1e-300)
+    if constant.any():
+        name = names[int(np.argmax(constant))]
         raise ValueError(
             f"attributes must vary within occasions, got {name}, which never does (what belongs to"
             f" a person goes into a product: {alternative or 'price'}:{name}, without {name} alone;"
             f" or after a bar, taken ~ price | {name}, with alternative=)"
         )
-    unit = within / scale
-    left = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) / np.sqrt(len(unit))
-    if len(left) < len(names) or (left < 1e-7).any():
-        name = names[int(np.argmax(left < 1e-7))]
-        raise ValueError(
-            f"attributes must differ within occasions from sums of others, got {name}, which is one"
-            " (leave it out, or one of those)"
-        )
+    left = np.abs(np.diagonal(np.linalg.qr(within / scale, mode="r"))) < 1e-7 * np.sqrt(len(within))
+    if len(left) < len(names) or left.any():
+        name = names[int(np.argmax(left))]
+        raise ValueError(f"attributes must not be sums of others, got {name} (leave out one)")
     return np.asarray(scale)
 
 
@@ -955,8 +959,8 @@ def _warn_if_separated(data: ChoiceRows) -> None:
 
 
 def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:
-    out = np.zeros(len(names))
-    for name, sign in as_mapping(signs, "signs").items():
+    given = as_mapping(signs, "signs")
+    for name, sign in given.items():
         if name not in names:
             raise ValueError(
                 f"signs must be of attributes that vary by person, {', '.join(names) or 'none'},"
@@ -964,5 +968,4 @@ def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArr
             )
         if sign not in (1, -1):
             raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
-        out[names == name] = sign
-    return out
+    return np.array([given.get(name, 0) for name in names.tolist()], dtype=np.float64)

@@ -9,18 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pgmult.choice import people
 from pgmult.choice.data import ChoiceRows, rows_like
-from pgmult.choice.people import (
-    attributes_of,
-    data_of_run,
-    normal_points,
-    numeric_attributes,
-    people_draws,
-    population,
-    slopes_in,
-    thinned,
-    with_column,
-)
+from pgmult.choice.people import data_of_run, slopes_in, with_column
 from pgmult.core.arguments import as_choice, as_flag, as_mapping, as_seed, under_name
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray, IntArray
@@ -50,15 +41,14 @@ def _stands_with(data: ChoiceRows, column: str) -> bool:
     """Whether a column has a coefficient for each alternative."""
     terms = parse(str(data.design.formula)).terms
     fixed = [term for term in terms if not any("|" in str(node) for node in term)]
-    return any(
-        {column, data.named} <= {name for node in term for name in names_in(node)} for term in fixed
-    )
+    names = [{name for node in term for name in names_in(node)} for term in fixed]
+    return any({column, data.named} <= of_term for of_term in names)
 
 
 def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, FloatArray]:
     """What attributes add to utilities: derivatives, or differences from the first label."""
     out, blank = {}, np.zeros((data.num_rows, len(data.names) + 1))
-    for name, levels in attributes_of(data).items():
+    for name, levels in people.attributes_of(data).items():
         if name == per or (name == data.named and by_alternative):
             continue
         if not levels:
@@ -110,7 +100,8 @@ def worth(
     ValueError
         If `per` is not a column of numbers that differs within occasions.
     """
-    data, attributes = data_of_run(run).of_best, attributes_of(data_of_run(run).of_best)
+    data = data_of_run(run).of_best
+    attributes = people.attributes_of(data)
     as_choice(per, "per", [name for name, levels in attributes.items() if not levels])
     if len(attributes) < 2:
         raise ValueError(f"the formula must have another attribute than {per}, got none")
@@ -126,17 +117,15 @@ def worth(
         ratios, price_of = _ratios(run, rows, stacked, group, len(levels), max_draws)
         draws.append(ratios)
     negative = float(np.mean(price_of < 0.0))
-    assumed = data.signs[data.random == data.place(per, "per")] if per in data.names else []
     caption = f"Worth of a unit of each attribute, in units of {per}"
-    varies = bool(np.any(np.isin(np.flatnonzero(np.abs(price).max(axis=0)), data.random)))
+    varies = np.isin(np.flatnonzero(np.abs(price).max(axis=0)), data.random).any()
     caption += ": medians over people." if varies else "."
-    wrong = min(negative, 1.0 - negative)
-    if np.any(np.asarray(assumed) != 0.0):
-        mean = population(run)[0]
-        ratio = np.median(mean / mean[:, [data.place(per, "per")]], axis=0)
-        listed = [
-            f"{name} {-ratio[data.place(name, 'per')]:.3g}" for name in names if name in data.names
-        ]
+    wrong, columns = min(negative, 1.0 - negative), data.names.tolist()
+    if per in data.names[data.random[data.signs != 0.0]]:
+        mean = people.population(run)[0]
+        ratio = np.median(mean / mean[:, [columns.index(per)]], axis=0)
+        ratio_of = dict(zip(columns, -ratio, strict=True))
+        listed = [f"{name} {ratio_of[name]:.3g}" for name in names if name in ratio_of]
         caption += (
             f" The sign of {per} is an assumption of the model, which the choices do not test."
             f" (Ratios of mean coefficients, which the few who care most about {per} dominate:"
@@ -149,22 +138,14 @@ def worth(
             f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
         )
     axes = asked | ({} if by is None else {by: levels.names}) | {"attribute": names}
-    sign = 1.0 if negative < 0.5 else -1.0
-    size = (len(price_of), *map(len, axes.values()))
-    return Estimand(
-        np.reshape(sign * np.stack(draws, axis=1), size), tuple(axes), axes, caption=caption,
-        probability=probability, is_ratio=True,
-    )  # fmt: skip
+    signed = np.stack(draws, axis=1) * (1.0 if negative < 0.5 else -1.0)
+    return people.answer(signed, axes, caption, probability, is_ratio=True)
 
 
 def _ratios(
-    run: Posterior,
-    data: ChoiceRows,
-    changes: FloatArray,
-    group: IntArray,
-    num_groups: int,
+    run: Posterior, data: ChoiceRows, changes: FloatArray, group: IntArray, num_groups: int,
     max_draws: int,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Changes divided by the first one, ``(num_draws, num_groups, num_changes - 1)``.
 
     Parameters
@@ -180,16 +161,14 @@ def _ratios(
         Mean derivative of the utility in the price.
     """
     weight = (data.totals / np.diff(data.occasions))[data.occasion_of_row]
-    size = changes.shape[1]
     flat = np.column_stack([group, changes.reshape(len(group), -1)])
     digits = np.maximum(np.abs(flat).max(axis=0), 1e-300) * _SAME
-    _, first, which = np.unique(
-        np.round(flat / digits), axis=0, return_index=True, return_inverse=True
-    )
-    weight = np.asarray(np.bincount(which.reshape(-1), weight), dtype=np.float64)
-    changes = changes[first]
-    group, random, fixed, prices = group[first], data.random, data.fixed, changes[:, 0]
-    mean, cov, coefficients = thinned(run, max_draws, "mean", "cov", "coefficients")
+    rounded = np.round(flat / digits)
+    _, first, which = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+    weight = np.bincount(which.reshape(-1), weight).astype(np.float64)
+    group, changes, size = group[first], changes[first], changes.shape[1]
+    random, fixed, prices = data.random, data.fixed, changes[:, 0]
+    mean, cov, coefficients = people.thinned(run, max_draws, "mean", "cov", "coefficients")
     by_group = np.zeros((num_groups, size, changes.shape[2]))
     np.add.at(by_group, group, weight[:, None, None] * changes)
     by_group /= np.maximum(np.bincount(group, weight, num_groups), 1e-300)[:, None, None]
@@ -199,14 +178,14 @@ def _ratios(
     times = 1 if not differs else max(1, _POINTS // len(group))
     row, rng = np.repeat(np.arange(len(group)), times), np.random.default_rng(0)
     points = 1 << int(np.ceil(np.log2(len(row))))
-    average = np.column_stack([population(run, max_draws)[0], np.ones(len(mean))])
+    average = np.column_stack([people.population(run, max_draws)[0], np.ones(len(mean))])
     averages = np.einsum("gjk,sk->sgj", by_group, average)
     price_of = averages[:, :, 0] @ np.bincount(group, weight, num_groups)
     if not differs:
         return averages[:, :, 1:] / averages[:, :, :1], price_of
     out = np.empty((len(mean), num_groups, size - 1))
     for s in range(len(mean)):
-        z = normal_points(points, len(random), rng)
+        z = people.normal_points(points, len(random), rng)
         coef = data.coefficients_of(mean[s] + z @ np.linalg.cholesky(cov[s]).T)
         coef = np.resize(coef, (len(row), len(random)))
         u = np.einsum("rjk,rk->rj", changes[row][:, :, random], coef)
@@ -271,13 +250,12 @@ def elasticities(
     as_choice(column, "column", list(table_of(data.design)))
     by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
-    within, number, draws = column in attributes_of(data), len(levels), []
+    within, number, draws = column in people.attributes_of(data), len(levels), []
     asked, settings = settings_of(data, at)
     for rows in settings:
         slopes, cells = slopes_in(rows, column)
-        slopes *= cells[:, None]
-        out = []
-        for draw in people_draws(run, rows, max_draws):
+        slopes, out = slopes * cells[:, None], []
+        for draw in people.people_draws(run, rows, max_draws):
             p, pull = draw.probs[:, 0], draw.linear(slopes[:, :-1], slopes[:, -1])[:, 0]
             shares, pulls = (_by_label(rows, of_row, number, x) for x in (p, p * pull))
             total = np.maximum(rows.totals @ shares, 1e-300)
@@ -285,10 +263,8 @@ def elasticities(
             out.append((change if within else change.sum(axis=1, keepdims=True)) / total[:, None])
         draws.append(np.stack(out))
     axes = asked | {by: levels.names} | ({"changed": levels.names} if within else {})
-    return Estimand(
-        np.reshape(np.stack(draws, axis=1), (-1, *map(len, axes.values()))), tuple(axes), axes,
-        caption=f"Elasticities of shares in {column}.", probability=probability,
-    )  # fmt: skip
+    caption = f"Elasticities of shares in {column}."
+    return people.answer(np.stack(draws, axis=1), axes, caption, probability)
 
 
 def _by_label(data: ChoiceRows, of_row: IntArray, size: int, values: FloatArray) -> FloatArray:
@@ -347,37 +323,32 @@ def surplus(
     data, seed = data_of_run(run).of_best, as_seed(random_seed)
     later, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
     if per is not None:
-        as_choice(per, "per", numeric_attributes(data))
+        as_choice(per, "per", people.numeric_attributes(data))
     values, names = [], list[str]()
     for rows, which in ((data, None), (later, codes)):
         levels, group = rows.labels(by)
         labels = levels.names.tolist()
         if names and labels != names:
             raise ValueError(f"by must have the same labels in both tables, got {names}, {labels}")
-        names = labels
         slopes = None if per is None else slopes_in(rows, per)[0]
         if slopes is not None:
             _check_money(rows, slopes, str(per))
-        first, draws = rows.occasions[:-1], []
-        for draw in people_draws(run, rows, max_draws, which, seed):
+        first, draws, names = rows.occasions[:-1], [], labels
+        for draw in people.people_draws(run, rows, max_draws, which, seed):
             worth_of = np.logaddexp.reduceat(draw.utilities, first)
             if slopes is not None:
                 worth_of /= -draw.linear(slopes[:, :-1], slopes[:, -1])[first]
             weight = rows.totals * worth_of.mean(axis=1)
             draws.append(np.bincount(group[first], weight) / np.bincount(group[first], rows.totals))
         values.append(np.stack(draws))
-    axes: dict[str, list[str]] = {by or "choices": names}
     what = "expected utility" if per is None else f"consumer surplus in units of {per}"
-    return Estimand(
-        values[1] - values[0], tuple(axes), axes, is_difference=True, probability=probability,
-        caption=f"Change of {what}, per choice.",
-    )  # fmt: skip
+    axes, caption = {by or "choices": names}, f"Change of {what}, per choice."
+    return people.answer(values[1] - values[0], axes, caption, probability, is_difference=True)
 
 
 def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
     """Refuse a price whose effect is not linear, or not of one sign for all people."""
-    first = slopes[data.occasions[:-1]][data.occasion_of_row]
-    if not np.allclose(slopes, first, rtol=1e-5, atol=1e-8 * np.abs(slopes).max()):
+    if not np.allclose(slopes, slopes[data.first_row], rtol=1e-5, atol=1e-8 * np.abs(slopes).max()):
         raise ValueError(
             f"the effect of {per} must be linear and the same for all alternatives of an occasion"
             " for a surplus in its units (per=None has expected utility)"
@@ -427,29 +398,24 @@ def diversion(
     data = data_of_run(run).of_best
     by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
-    size, out = len(levels), list[tuple[FloatArray, FloatArray]]()
+    size, names, out = len(levels), levels.names.tolist(), []
     weight = data.totals / data.totals.sum()
-    for draw in people_draws(run, data, max_draws):
+    for draw in people.people_draws(run, data, max_draws):
         p = _by_label(data, of_row, size, draw.probs[:, 0])
         left = p / np.maximum(1.0 - p, 1e-12)
         flows = (weight[:, None] * left).T @ p
         flows[np.diag_indices(size)] = 0.0
-        shares = weight @ p
-        out.append((shares, flows))
-    shares, flows = np.stack([s for s, _ in out]), np.stack([f for _, f in out])
-    if without is not None:
-        with under_name("without", of=f"column {by!r}"):
-            place = int(levels.find([[without]])[0])
-        after = shares + flows[:, place]
-        after[:, place] = 0.0
-        market = np.stack([shares, after, after - shares], axis=1)
-        axes = {"market": ["with", "without", "change"], by: levels.names.tolist()}
-        return Estimand(
-            market, tuple(axes), axes, probability=probability,
-            caption=f"Shares of {by} with and without {without}.",
-        )  # fmt: skip
-    axes = {"removed": levels.names.tolist(), by: levels.names.tolist()}
-    return Estimand(
-        flows / np.maximum(shares, 1e-300)[:, :, None], tuple(axes), axes, probability=probability,
-        caption="Diversion: shares of the choices of a removed alternative that go to each other.",
-    )  # fmt: skip
+        out.append((weight @ p, flows))
+    shares, flows = (np.stack(draws) for draws in zip(*out, strict=True))
+    if without is None:
+        caption = "Diversion: shares of the choices of a removed alternative that go to each other."
+        ratios = flows / np.maximum(shares, 1e-300)[:, :, None]
+        return people.answer(ratios, {"removed": names, by: names}, caption, probability)
+    with under_name("without", of=f"column {by!r}"):
+        place = int(levels.find([[without]])[0])
+    after = shares + flows[:, place]
+    after[:, place] = 0.0
+    market = np.stack([shares, after, after - shares], axis=1)
+    axes = {"market": ["with", "without", "change"], by: names}
+    caption = f"Shares of {by} with and without {without}."
+    return people.answer(market, axes, caption, probability)

@@ -9,9 +9,10 @@ error is a tenth of the posterior standard deviation or less.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from scipy.stats import qmc
 
 from pgmult.choice.data import ChoiceRows
 from pgmult.core.arguments import as_choice, as_kind
+from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
@@ -38,6 +40,14 @@ def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
     """The data of a run of a choice model."""
     as_kind(run, name, Posterior)
     return as_kind(run.data, name, ChoiceRows, "a run of MixedLogit")
+
+
+def answer(
+    draws: object, axes: Mapping[str, Any], caption: str, probability: float, **more: Any
+) -> Estimand:
+    """Draws along axes with labels, in this order."""
+    values = np.reshape(np.asarray(draws), (-1, *(len(labels) for labels in axes.values())))
+    return Estimand(values, tuple(axes), axes, caption=caption, probability=probability, **more)
 
 
 def thinned(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:
@@ -100,9 +110,7 @@ class PeopleDraw:
     @property
     def probs(self) -> FloatArray:
         """Probabilities of all rows, with sum 1 in each occasion, ``(num_rows, num_points)``."""
-        first, of_row, u = self.data.occasions[:-1], self.data.occasion_of_row, self.utilities
-        p = np.exp(u - np.maximum.reduceat(u, first)[of_row])
-        return np.asarray(p / np.add.reduceat(p, first)[of_row])
+        return self.data.probs_of(self.utilities)
 
 
 def normal_points(number: int, size: int, rng: np.random.Generator) -> FloatArray:
@@ -139,9 +147,8 @@ def people_draws(
     pilots = np.linspace(0, len(mean) - 1, min(len(mean), _PILOTS)).astype(np.int64)
     most = min(_MOST_POINTS, max(_FEWEST_POINTS, _MOST_CELLS // data.num_rows))
     while is_new.any() and mean.shape[1] and number < most:
-        probs = np.array(
-            [[draw(s, rng, number).probs.mean(axis=1) for _ in range(2)] for s in pilots]
-        )
+        twice = [[draw(s, rng, number).probs.mean(axis=1) for _ in range(2)] for s in pilots]
+        probs = np.array(twice)
         error = 0.25 * np.mean((probs[:, 0] - probs[:, 1]) ** 2)
         if error <= _SMALL**2 * np.mean(probs.mean(axis=1).var(axis=0)):
             break
@@ -167,25 +174,21 @@ def slopes_in(data: ChoiceRows, column: str) -> tuple[FloatArray, FloatArray]:
     places, low, high = [cells + step, cells - step], cells.min(), cells.max()
     if low < high:  # splines end there
         places = [np.clip(place, low, high) for place in places]
-    ends = [
-        data.made_of(data.design.like(table | {column: place}, num_rows=len(cells)))
-        for place in places
-    ]
+    ends = [with_column(data, column, place) for place in places]
     x, other = (np.column_stack([end.x, end.offset]) for end in ends)
     return (x - other) / (places[0] - places[1])[:, None], cells
 
 
 def with_column(data: ChoiceRows, column: str, value: object) -> ChoiceRows:
-    """The same rows with one value in all cells of a column."""
-    table = table_of(data.design)
-    return data.made_of(
-        data.design.like(table | {column: np.full(data.num_rows, value)}, num_rows=data.num_rows)
-    )
+    """The same rows with other cells in a column, or one value in all."""
+    cells = value if isinstance(value, np.ndarray) else np.full(data.num_rows, value)
+    table = table_of(data.design) | {column: cells}
+    return data.made_of(data.design.like(table, num_rows=data.num_rows))
 
 
 def attributes_of(data: ChoiceRows) -> dict[str, list[str]]:
     """Columns of the formula, in its order, that differ within occasions; and their labels."""
-    table, first = table_of(data.design), data.occasions[:-1][data.occasion_of_row]
+    table, first = table_of(data.design), data.first_row
     groups = {name for term in data.design.terms for name in term.variables}  # people
     order = [*parse(str(data.design.formula)).columns, *table]
     return {
@@ -202,13 +205,11 @@ def numeric_attributes(data: ChoiceRows) -> list[str]:
 
 def codes_in_words(data: ChoiceRows) -> list[str]:
     """A sentence on each attribute of three to six whole numbers on end from 1 or more: codes?"""
-    table, out, rows = table_of(data.design), list[str](), np.flatnonzero(~data.is_none)
+    table, out = table_of(data.design), list[str]()
     for name in numeric_attributes(data):
-        values = np.unique(table[name][rows])
-        first, last, number = values[0], values[-1], len(values)
-        if not _FEWEST_CODES <= number <= _MOST_CODES or first < 1:
-            continue
-        if np.array_equal(values, np.arange(round(first), round(first) + number)):
+        values = np.unique(table[name][~data.is_none])
+        first, last, few = values[0], values[-1], _FEWEST_CODES <= len(values) <= _MOST_CODES
+        if few and first >= 1 and np.array_equal(values, round(first) + np.arange(len(values))):
             out.append(
                 f"{name} has the whole numbers {first:g} to {last:g} and is read as a number, with"
                 f" one slope: write C({name}) if these are labels."

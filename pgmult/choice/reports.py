@@ -58,57 +58,55 @@ def report(
     if comparison is True:
         comparison = compare(run)
     people = "" if data.person is None else f" by {data.num_people:,} people"
-    verdict = [] if comparison is False else [*comparison.sentences]
-    verdict.append(f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.")
-    coefficients = tastes(run)
-    verdict.append(Leading(_strongest(data, coefficients), "Tastes"))
-    sections = [_tastes(data, coefficients)]
-    verdict += codes_in_words(data)
-    checks = check(run)
-    verdict.append(Leading(checks.verdict, checks.section().title))
-    sections += _economics(run, price)
+    coefficients, checks = tastes(run), check(run)
+    compared = [] if isinstance(comparison, bool) else [comparison]
+    parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
+    chains = chains_in_words(run, parts | {"coefficients": "coefficients"})
+    verdict = [
+        *(sentence for one in compared for sentence in one.sentences),
+        f"{data.taken.sum():,.6g} choices in {data.num_occasions:,} occasions{people}.",
+        Leading(_strongest(data, coefficients), "Tastes"), *codes_in_words(data),
+        Leading(checks.verdict, checks.section().title), chains[0],
+    ]  # fmt: skip
+    sections = [_tastes(data, coefficients), *_economics(run, price)]
     if len(data.random) > 1 and not data.diagonal:
         sections.append(_together(run))
-    if data.alternatives is not None:
-        sections.append(_shares(run, data.alternatives.columns[0]))
-    sections.append(checks.section())
-    if comparison is not False:
-        sections.append(comparison.section())
-    parts = {"mean tastes": "mean", "spreads of tastes": "sds"} if len(data.random) else {}
-    chains, *details = chains_in_words(run, parts | {"coefficients": "coefficients"})
-    sections.append(Section("Diagnostics", sentences=[chains, *details]))
+    if data.named is not None:
+        sections.append(_shares(run, data.named))
+    sections += [checks.section(), *(one.section() for one in compared)]
+    sections.append(Section("Diagnostics", sentences=chains))
     facts_by_name = {"formula": str(data.design.formula)} | dict(facts)
-    return Report(name, [*verdict, chains], sections, facts_by_name).save(place)
+    return Report(name, verdict, sections, facts_by_name).save(place)
 
 
 def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
-    mean, (lower, upper) = coefficients.mean, coefficients.interval()
-    cells: list[list[Interval | str]] = [
-        [
-            Interval(mean[j, k], lower[j, k], upper[j, k], ".3g")
-            if k == 0 or j in data.random else "the same for all"
-            for k in range(2)
-        ]
-        for j in range(len(data.names))
-    ]  # fmt: skip
+    ends = np.stack([coefficients.mean, *coefficients.interval()], axis=2)
+    means, sds = (
+        [Interval(m, low, high, ".3g") for m, low, high in rows]
+        for rows in ends.swapaxes(0, 1).tolist()
+    )
+    varies = np.isin(np.arange(len(sds)), data.random).tolist()
+    over_people = [sd if v else "the same for all" for sd, v in zip(sds, varies, strict=True)]
     head = ("mean", "sd over people")
+    cells: tuple[list[Any], list[Any]] = (means, over_people)
     at_one_sd = coefficients.draws[:, :, 0] * data.scale
     points = Estimand(at_one_sd, ("attribute",), {"attribute": data.names}).points()
     figure = replace(
         points, line=0.0, x_label="",
-        cells=[Column("", [str(row[k]) for row in cells], head[k]) for k in range(2)],
-        texts=[f"mean {row[0]}, sd over people {row[1]}" for row in cells],
+        cells=[Column("", list(map(str, x)), name) for x, name in zip(cells, head, strict=True)],
+        texts=[f"mean {m}, sd over people {sd}" for m, sd in zip(*cells, strict=True)],
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
         " occasion, adds to the log odds of being chosen, on average over people.",
     )  # fmt: skip
-    return Section(
-        "Tastes",
+    how = (
         "Coefficients of the attributes in their own units: the mean over people, and how much"
-        " people differ [90 % interval].",
-        head=("attribute", *head), figures=[figure], is_drawn=True,
-        rows=[(name, *row) for name, row in zip(data.names.tolist(), cells, strict=True)],
-    )  # fmt: skip
+        " people differ [90 % interval]."
+    )
+    rows = list(zip(data.names.tolist(), *cells, strict=True))
+    return Section(
+        "Tastes", how, head=("attribute", *head), figures=[figure], is_drawn=True, rows=rows
+    )
 
 
 def _economics(run: Posterior, price: str | None) -> list[Section]:
@@ -127,12 +125,11 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
         sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
-        name = data.alternatives.columns[0]
-        changes = elasticities(run, price, by=name)
         note = (
             f"Percent change of the share of the alternative in the first column if {price} of that"
             " in the second column grows by one percent."
         )
+        changes = elasticities(run, price, by=data.named)
         sections.append(_beside(changes, "Elasticities", note, line=0.0))
     return sections
 
@@ -152,17 +149,14 @@ def _beside(
 ) -> Section:  # fmt: skip
     """Draw each row of a table beside its numbers, all axes of the answer one below the other."""
     axis, labels = ", ".join(answer.axes), answer.cells()
-    rows = replace(
-        answer, draws=answer.draws.reshape(len(answer.draws), -1), axes=(axis,),
-        labels={axis: labels},
-    )  # fmt: skip
+    flat = answer.draws.reshape(len(answer.draws), -1)
+    rows = replace(answer, draws=flat, axes=(axis,), labels={axis: labels})
     table = rows.table()
     parts = [*table.parts, *more]
     cells = [part for part in parts[len(labels) :] if part.head]
-    return Section(
-        title, note, table=Table(table.caption, parts), is_drawn=True, shown=shown,
-        figures=[replace(rows.points(), cells=cells, **options)],
-    )  # fmt: skip
+    figures = [replace(rows.points(), cells=cells, **options)]
+    table = Table(table.caption, parts)
+    return Section(title, note, table=table, is_drawn=True, shown=shown, figures=figures)
 
 
 def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
@@ -176,19 +170,19 @@ def _strongest(data: ChoiceRows, coefficients: Estimand) -> str:
     what = f"more of it makes an alternative {'less' if less else 'more'} likely to be chosen"
     if name not in numeric_attributes(data):  # a label, a product or a bend
         what = f"its coefficient is {'negative' if less else 'positive'}"
-    sentence = f"Choices depend most on {name}: {what}"
-    if j in data.random and data.signs[data.random == j][0] != 0.0:
+    sentence, probability = f"Choices depend most on {name}: {what}", probability_text(sure)
+    if data.signs[data.random == j].any():
         return f"{sentence}, by assumption of the model (its sign is fixed)."
     if sure < 0.9:
         return "No attribute clearly makes an alternative more or less likely to be chosen."
-    sentence += " on average over people" if j in data.random else ""
-    sentence += f" (with probability {probability_text(sure)})"
-    if j in data.random:
-        mean_of, sd_of = coefficients.draws[:, j].T
-        share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
-        low, high = np.quantile(share, [0.05, 0.95])
-        sentence += f" and for a share of {Interval(share.mean(), low, high)} of them"
-    return sentence + "."
+    if j not in data.random:
+        return f"{sentence} (with probability {probability})."
+    mean_of, sd_of = coefficients.draws[:, j].T
+    share = ndtr(-mean_of / sd_of) if less else ndtr(mean_of / sd_of)
+    return (
+        f"{sentence} on average over people (with probability {probability}) and for a share of"
+        f" {Interval(share.mean(), *np.quantile(share, [0.05, 0.95]))} of them."
+    )
 
 
 def _together(run: Posterior) -> Section:
@@ -199,9 +193,7 @@ def _together(run: Posterior) -> Section:
     order = np.argsort(-np.abs(pairwise.mean[first, second]), kind="stable")[:_MOST_ROWS]
     first, second = first[order], second[order]
     labels = [f"{names[a]} and {names[b]}" for a, b in zip(first, second, strict=True)]
-    pairs = replace(
-        pairwise, draws=pairwise.draws[:, first, second], axes=("tastes for",),
-        labels={"tastes for": labels}, is_difference=True,
-    )  # fmt: skip
+    draws, axes = pairwise.draws[:, first, second], {"tastes for": labels}
+    pairs = replace(pairwise, draws=draws, axes=tuple(axes), labels=axes, is_difference=True)
     note = "Who wants more of the one also wants more of the other where it is above 0."
     return _beside(pairs, "Tastes that go together", note, shown=8, span=(-1.0, 1.0))

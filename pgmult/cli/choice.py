@@ -7,23 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pgmult.choice.family import CHOICE
+from pgmult.cli import shared
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import (
-    GAPS,
-    add_incomplete,
-    add_options,
-    add_table,
-    columns_in,
-    complain,
-    read_table,
-    titled,
-)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from pgmult.core.typing import BoolArray
     from pgmult.datasets.tables import DataTable
 
 
@@ -51,9 +40,9 @@ FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    add_options(fit, _FIT, wide={"type": _pattern})
-    add_table(fit)
-    add_incomplete(fit)
+    shared.add_options(fit, _FIT, wide={"type": _pattern})
+    shared.add_table(fit)
+    shared.add_incomplete(fit)
 
 
 def _pattern(text: str) -> tuple[str, str]:
@@ -70,9 +59,7 @@ def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, object]:
     from pgmult.formulas.language import parse
 
     if options.available and options.available.count("{}") != 1:
-        raise ValueError(
-            f"--available must be such as av.{{}} with --wide, got {options.available!r}"
-        )
+        raise ValueError(f"--available must be such as av.{{}}, got {options.available!r}")
     parsed = parse(options.formula)
     outcome, patterns = outcome_of(parsed), dict(options.wide)
     choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
@@ -82,10 +69,9 @@ def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, object]:
     available: dict[str, Any] = {}
     if options.available:
         of = {"--available": options.available}
-        available = wide_columns(table, choice, of, partial=True, without=options.none)[
-            "--available"
-        ]
-    weight = columns_in(options.weight, table)
+        found = wide_columns(table, choice, of, partial=True, without=options.none)
+        available = found["--available"]
+    weight = shared.columns_in(options.weight, table)
     beside = {choice, *weight, *available.values(), *set(parsed.columns) - set(attributes)}
     others = sorted(name for name in beside if name is not None and name in table.cells)
     return {"choice": choice, "attributes": attributes, "available": available, "others": others}
@@ -101,35 +87,29 @@ def _long(
     from pgmult.core.tables import Cells, rows_in_words, truth_of
     from pgmult.datasets.tables import read
 
-    attributes, available, said = wide["attributes"], wide["available"], ""
+    attributes, available = wide["attributes"], wide["available"]
+    gaps = np.zeros(len(table), dtype=np.bool_)
     if options.drop_incomplete:
-        gaps = table.missing(*(name for name in wide["others"] if name in table.cells))
+        gaps |= table.missing(*(name for name in wide["others"] if name in table.cells))
         for label, column in (pair for of in attributes.values() for pair in of.items()):
             lacks = table.missing(*([] if column is None else [column]))
             place = available.get(label)
             truth = None if place is None else truth_of(table.cells[place].values)
             gaps |= lacks if truth is None else lacks & truth
-        rows_used = np.flatnonzero(~gaps)
-        rows = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
-        said = _left_out(table, "row", rows, len(gaps)) if rows else ""
-    else:
-        rows_used = np.arange(len(table))
+    left_out = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
+    said = _left_out(table, "row", left_out, len(gaps)) if left_out else ""
     choice = wide["choice"] if wide["choice"] in table.cells else None
-    with rows_in_words(table := table[rows_used]):
+    with rows_in_words(table := table[~gaps]):
         long = dict(lengthen(table, choice, attributes, available).cells)
-    long["occasion"] = Cells(1 + rows_used[long["occasion"].values - 1])
+    long["occasion"] = Cells(1 + np.flatnonzero(~gaps)[long["occasion"].values - 1])
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said
 
 
 def _gaps(
-    table: "DataTable",
-    formula: str,
-    columns: Mapping[str, Any],
-    outcome: bool = True,
-    none: Any = None,
-) -> "tuple[NDArray[np.bool_], str]":
+    table: "DataTable", formula: str, columns: Mapping[str, Any], outcome: bool, none: Any = None
+) -> "tuple[BoolArray, str]":
     """Rows of occasions in which one lacks a value, and which these occasions are.
 
     Parameters
@@ -150,21 +130,19 @@ def _gaps(
     from pgmult.core.labels import Levels
     from pgmult.formulas.language import Call, names_in, parse
 
-    parsed = parse(in_full(formula, columns["alternative"]))
-    groups = [
-        name for term in parsed.terms for one in term
-        if isinstance(one, Call) and one.function in ("|", "||")
-        for name in names_in(one.arguments[1])
-    ]  # fmt: skip
-    used = [*parsed.columns, columns["alternative"], *columns_in(columns["weight"], table)]
+    alternative = columns["alternative"]
+    parsed = parse(in_full(formula, alternative))
+    calls = [one for term in parsed.terms for one in term if isinstance(one, Call)]
+    grouped = [one.arguments[1] for one in calls if one.function in ("|", "||")]
+    groups = [name for of in grouped for name in names_in(of)]
+    used = [*parsed.columns, alternative, *shared.columns_in(columns["weight"], table)]
     used += [outcome_of(parsed)] if outcome else []
     keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
     gaps = table.missing(*(name for name in used if name in table.cells))
     if none is not None:
-        labels = table.columns[columns["alternative"]]
-        gaps &= (labels != none) & ~table.missing(columns["alternative"])
+        gaps &= (table.columns[alternative] != none) & ~table.missing(alternative)
     if columns.get("available") in table.cells:
-        gaps[np.setdiff1d(np.arange(len(gaps)), available_rows(table, columns["available"])[1])] = 0
+        gaps &= np.isin(np.arange(len(gaps)), available_rows(table, columns["available"])[1])
     if not gaps.any():
         return gaps, ""
     if table.missing(*keys).any():
@@ -196,8 +174,8 @@ def _job(options: argparse.Namespace) -> Job:
     from pgmult.datasets.tables import read
     from pgmult.formulas.language import parse
 
-    table, left_out, more = read_table(options.table, options), "", {}
-    question = titled(table, outcome := outcome_of(parse(options.formula)))
+    table, left_out, more = shared.read_table(options.table, options), "", {}
+    question = shared.titled(table, outcome := outcome_of(parse(options.formula)))
     title = f"{'Choices' if question == outcome else question} in {options.table.name}"
     names = ("occasion", "alternative", "weight", "available")
     columns = {name: getattr(options, name) for name in names}
@@ -211,29 +189,27 @@ def _job(options: argparse.Namespace) -> Job:
             " attributes where a row is an occasion"
         )
     elif options.drop_incomplete:
-        gaps, left_out = _gaps(table, options.formula, columns, none=options.none)
+        gaps, left_out = _gaps(table, options.formula, columns, outcome=True, none=options.none)
         table = table[~gaps]
     if options.ranks:
         if columns["available"] is not None:
             table, _ = available_rows(table, columns["available"])
         table = read(explode(table, outcome, columns["occasion"]))
-    signs = dict.fromkeys(options.positive or (), 1)
-    signs |= dict.fromkeys(options.negative or (), -1)
+    signs = dict.fromkeys(options.positive or (), 1) | dict.fromkeys(options.negative or (), -1)
+    named = {name: columns[name] for name in ("occasion", "alternative", "available")}
     data = table.choices(
-        options.formula, occasion=columns["occasion"], alternative=columns["alternative"],
-        base=options.base, weights=options.weight, signs=signs, worst=options.worst,
-        none=options.none, available=columns["available"],
+        options.formula, **named, base=options.base, weights=options.weight, signs=signs,
+        worst=options.worst, none=options.none,
     )  # fmt: skip
-    model = MixedLogit()
     if options.price is not None:
         as_choice(options.price, "--price", numeric_attributes(data))
     notes = {
-        "title": options.title or title,
-        "source": str(options.table), "price": options.price,
+        "title": options.title or title, "source": str(options.table), "price": options.price,
         "model": options.formula, "columns": columns, **more,
     }  # fmt: skip
     lines = [f"{options.table}: {data!r}", left_out, *codes_in_words(data)]
-    return Job(model, data, model.default_keep, notes, note="\n".join(filter(None, lines)))
+    model, note = MixedLogit(), "\n".join(filter(None, lines))
+    return Job(model, data, model.default_keep, notes, note=note)
 
 
 def _predict(
@@ -254,7 +230,7 @@ def _predict(
         table, labels = table[~gaps], {"row": np.flatnonzero(~gaps)}
     answer = run.ask(verb, table, **arguments)
     if said:
-        complain(said)
+        shared.complain(said)
     if labels and "row" in answer.axes:
         rows = answer.labels["row"]
         labels = {name: cells[rows["row"]] for name, cells in labels.items()}
@@ -274,8 +250,8 @@ def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, An
 
 
 _NEW: dict[str, Any] = {
-    "more": [GAPS], "first": ["new"], "required": ["new"], "names": {"new_people": "new-levels"},
-    "ask": _predict, "tidy": True,
+    "more": [shared.GAPS], "first": ["new"], "required": ["new"],
+    "names": {"new_people": "new-levels"}, "ask": _predict, "tidy": True,
 }  # fmt: skip
 
 ROOM = Room(

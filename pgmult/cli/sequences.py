@@ -4,41 +4,20 @@ import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pgmult.cli import shared
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.previews import page_of_brief_run
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import (
-    DIFFERENCE,
-    PAGE,
-    READING,
-    Option,
-    Recipe,
-    add_incomplete,
-    add_options,
-    add_table,
-    asides,
-    at_least,
-    begin_compiling,
-    complete,
-    kept_every,
-    option,
-    read_table,
-    share,
-    titled,
-    unfollow,
-    width,
-)
 from pgmult.sequences.family import SEQUENCES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pgmult.core.typing import Model
     from pgmult.sequences.data.sequences import Sequences
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
@@ -97,7 +76,7 @@ _ONE_COLUMN = ("time", "begin", "end", "count", "weight", "known")
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     _add_data(fit)
-    add_options(
+    shared.add_options(
         fit, _FIT, state_dim={"type": _numbers(1)}, states={"type": _numbers(2)},
         forbid={"nargs": 2, "metavar": ("FROM", "TO")},
     )  # fmt: skip
@@ -105,55 +84,35 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 
 def _numbers(least: int) -> Callable[[str], tuple[int, ...]]:
     """A type of option: "3", or "2,3,4"."""
-
-    def numbers(text: str) -> tuple[int, ...]:
-        return tuple(at_least(least)(word) for word in text.split(","))
-
-    return numbers
+    return lambda text: tuple(shared.at_least(least)(word) for word in text.split(","))
 
 
-class _Several(argparse.Action):
-    """Stores a column, or a list of several."""
+class _Column(argparse.Action):
+    """Stores a column, or a list where an option may be repeated; refuses a second one of others.
 
-    def __call__(
-        self, parser: object, namespace: object, values: object, option: str | None = None
-    ) -> None:
-        before = getattr(namespace, self.dest) or []
-        before = [before] if isinstance(before, str) else before
-        setattr(namespace, self.dest, [*before, values] if before else values)
-
-
-class _Once(argparse.Action):
-    """Stores a value, and refuses a second one instead of forgetting the first."""
+    The first would be forgotten otherwise.
+    """
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        if getattr(namespace, self.dest) is not None:
-            parser.error(
-                f"{option} takes one column, got {getattr(namespace, self.dest)} and {values}"
-            )
-        setattr(namespace, self.dest, values)
+        before = getattr(namespace, self.dest)
+        if before is not None and self.dest in _ONE_COLUMN:
+            parser.error(f"{option} takes one column, got {before} and {values}")
+        column = values if before is None else [*_listed(before), values]
+        setattr(namespace, self.dest, column)
 
 
 def _add_data(fit: argparse.ArgumentParser, **more: object) -> None:
-    once = {name: {"action": _Once} for name in _ONE_COLUMN}
-    add_options(
-        fit,
-        _DATA,
-        data=more,
-        symbol={"action": _Several},
-        sequence={"action": _Several},
-        each={"default": None},
-        **once,
-    )
-    add_table(fit)
-    add_incomplete(fit)
+    columns = {name: {"action": _Column} for name in ("symbol", "sequence", *_ONE_COLUMN)}
+    shared.add_options(fit, _DATA, data=more, each={"default": None}, **columns)
+    shared.add_table(fit)
+    shared.add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
     if options.model is None:
         options.model = "hmm" if isinstance(options.symbol, list) or options.known else "lds"
     if options.model in ("lds", "auto"):  # "auto" reads and tries the rest meanwhile
-        begin_compiling("MultinomialLDS", options)
+        shared.begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
     from pgmult.sequences.data.sequences import few_of
     from pgmult.sequences.models.trend import MultinomialTrend
@@ -166,9 +125,8 @@ def _job(options: argparse.Namespace) -> Job:
     if options.symbols is not None:
         wanted = [symbol.strip() for symbol in options.symbols.split(",")]
         if unknown := sorted(set(wanted) - set(data.alphabet.tolist())):
-            raise ValueError(
-                f"--symbols must be of the data, {few_of(data.alphabet)}, got {unknown[0]!r}"
-            )
+            names = few_of(data.alphabet)
+            raise ValueError(f"--symbols must be of the data, {names}, got {unknown[0]!r}")
         data = _of_symbols(data, wanted)
     if options.max_symbols is not None and options.max_symbols < data.num_symbols:
         frequent = sorted(data.order[: options.max_symbols].tolist())
@@ -182,31 +140,22 @@ def _job(options: argparse.Namespace) -> Job:
     if options.model == "trend":
         data = data.last(options.memory or MultinomialTrend().memory)
         options.compares = False  # see MultinomialTrend
-    notes = {
-        "title": options.title or f"{subject} in {options.data.name}",
-        "source": f"{options.data} ({kind})",
-    }
-    model, words = _model(options, data, notes)
+    title, source = f"{subject} in {options.data.name}", f"{options.data} ({kind})"
+    notes = {"title": options.title or title, "source": source}
+    model, notes["model"] = _model(options, data, notes)
     if options.model == "auto" and (taken := held_by(model, data)) is not data:
-        data, words = taken, f"{words}, which looks at no inputs"
+        data, notes["model"] = taken, f"{notes['model']}, which looks at no inputs"
         held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
-    notes["model"] = words
-    note = f"{notes['source']}: {data_in_words(data)}"
-    return Job(model, data, _draws_kept(model, data, options), notes, held_out, note)
-
-
-def _draws_kept(model: Any, data: Any, options: argparse.Namespace) -> dict[str, int]:
-    """Thinning interval of each variable: as many states of all steps are stored as fit."""
-    keep = dict.fromkeys(model.default_keep, 1)
+    keep = dict.fromkeys(model.default_keep, 1)  # as many states of all steps as fit
     if "states" in model.dims:
         width = model.state_dim + (data.num_symbols - 1) * model.is_noisy(data)
-        every = kept_every({"states": data.num_steps * width}, _MOST_BYTES, options)
+        every = shared.kept_every({"states": data.num_steps * width}, _MOST_BYTES, options)
         keep |= dict.fromkeys(("states", "noise"), every)
     elif "psi" in model.dims:
         size = 2 * data.num_steps * (data.num_symbols - 1)
-        every = kept_every({"psi": size}, _MOST_BYTES, options)
+        every = shared.kept_every({"psi": size}, _MOST_BYTES, options)
         keep |= dict.fromkeys(model.predictive_variables, every)
-    return keep
+    return Job(model, data, keep, notes, held_out, f"{source}: {data_in_words(data)}")
 
 
 def _parts(options: argparse.Namespace) -> dict[str, str]:
@@ -231,25 +180,25 @@ def _formula(options: argparse.Namespace) -> str | None:
 
 def _model(
     options: argparse.Namespace, data: "Sequences", notes: dict[str, str]
-) -> tuple["Model[Sequences, Any]", str]:
+) -> tuple[Any, str]:
     """The model that was asked for, and what it is in words; by brief runs, if there are several.
 
     These have a page of the first of them, with these notes.
     """
-    from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
-    from pgmult.sequences.models.markov import MarkovChain
-    from pgmult.sequences.models.mixed_markov import MixedMarkovChain
-    from pgmult.sequences.models.trend import MultinomialTrend
+    from pgmult.sequences import MarkovChain, MixedMarkovChain, MultinomialLDS, MultinomialTrend
+    from pgmult.sequences.models.lds import usual_state_dim
+    from pgmult.sequences.scores.rivals import best_model, held_by
 
     allowed = _allowed(options, data)
+    chain = "a Markov chain of order"
     models = {
-        "markov": (MarkovChain(1, allowed=allowed), "a Markov chain of order 1"),
-        "markov2": (MarkovChain(2, allowed=allowed), "a Markov chain of order 2"),
+        "markov": (MarkovChain(1, allowed=allowed), f"{chain} 1"),
+        "markov2": (MarkovChain(2, allowed=allowed), f"{chain} 2"),
         **_hidden(options, data),
     }
     if options.model == "markov" and data.design is not None:
-        words = f"a Markov chain of order 1 whose transitions depend on {options.inputs}"
-        models["markov"] = MixedMarkovChain(data.num_symbols, allowed=allowed), words
+        mixed = MixedMarkovChain(data.num_symbols, allowed=allowed)
+        models["markov"] = mixed, f"{chain} 1 whose transitions depend on {options.inputs}"
     dims = options.state_dim or (usual_state_dim(data),)
     for size in dims:
         words = f"probabilities driven by a linear Gaussian state of {size} dimensions"
@@ -257,15 +206,10 @@ def _model(
     if options.model == "trend":
         memory = max(3, int(data.lengths.max()))
         return MultinomialTrend(memory), "levels with damped slopes, for each symbol"
-    wanted = {
-        name: pair for name, pair in models.items()
-        if options.model in ("auto", name, name.partition(" ")[0])
-    }  # fmt: skip
-    if len(wanted) == 1:
-        return next(iter(wanted.values()))
-    from pgmult.sequences.scores.rivals import best_model, held_by
-
-    able = {name: model for name, (model, _) in wanted.items() if held_by(model, data) is not None}
+    asked = [name for name in models if options.model in ("auto", name, name.partition(" ")[0])]
+    if len(asked) == 1:
+        return models[asked[0]]
+    able = {name: models[name][0] for name in asked if held_by(models[name][0], data) is not None}
     if not options.json:
         print(f"Brief runs compare {', '.join(able)}", flush=True)
 
@@ -274,11 +218,11 @@ def _model(
 
     def write_page(name: str, run: Any) -> None:
         if name == next(iter(able)):
-            page_of_brief_run(options.out / PAGE, report, run, models[name][1])
+            page_of_brief_run(options.out / shared.PAGE, report, run, models[name][1])
 
     name, scores = best_model(data, able, options.seed, callback=write_page)
     if not options.json:
-        print(f"{scores.table().text(width())}\n", flush=True)
+        print(f"{scores.table().text(shared.width())}\n", flush=True)
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 
@@ -301,35 +245,31 @@ def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | Non
         sure = ~steps.unsure & (steps.contexts < len(names)) & (steps.main < len(names))
         allowed[steps.contexts[sure], steps.main[sure]] = True
     for pair in options.forbid:
-        rows, columns = (
-            range(len(names)) if name == "*" else [names.index(as_choice(name, "--forbid", names))]
+        before, after = (
+            slice(None) if name == "*" else names.index(as_choice(name, "--forbid", names))
             for name in pair
         )
-        ruled_out = np.zeros_like(stays)
-        ruled_out[np.ix_(rows, columns)] = True
-        allowed &= ~(ruled_out & ~stays if "*" in pair else ruled_out)
+        allowed[before, after] &= stays[before, after] & ("*" in pair)
     return allowed
 
 
-def _hidden(
-    options: argparse.Namespace, data: "Sequences"
-) -> dict[str, tuple["Model[Sequences, Any]", str]]:
+def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[Any, str]]:
     """Hidden Markov models of the numbers of states that were asked for."""
-    from pgmult.sequences.models.hmm import MultinomialHMM
-    from pgmult.sequences.models.mixed_hmm import MixedHMM
+    from pgmult.sequences import MixedHMM, MultinomialHMM
 
     models: dict[str, tuple[Any, str]] = {}
     numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
+    parts, depends = _parts(options), ""
+    if data.design is not None:
+        where = "transitions and emissions" if options.act_on == "both" else options.act_on
+        formulas = (parts or {where: options.inputs}).items()
+        depends = " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas)
     for states in numbers:
-        words = f"a hidden Markov model of {states} states"
         model = MultinomialHMM(states, stickiness=None)
         if data.design is not None:
-            parts = _parts(options)
             model = MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
-            where = "transitions and emissions" if options.act_on == "both" else options.act_on
-            formulas = parts or {where: options.inputs}
-            words += " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas.items())
-        models["hmm" if len(numbers) == 1 else f"hmm {states}"] = model, words
+        name = "hmm" if len(numbers) == 1 else f"hmm {states}"
+        models[name] = model, f"a hidden Markov model of {states} states{depends}"
     return models
 
 
@@ -339,86 +279,75 @@ def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str,
     from pgmult.datasets.fasta import read_fasta
     from pgmult.sequences.data.sequences import as_sequences
 
-    suffix, is_table = _suffix(options.data), _is_table(options.data)
-    columns = {name: getattr(options, name) for name in _COLUMNS}
-    chosen = {name: value for name, value in columns.items() if value is not None}
+    path, suffix, is_table = options.data, _suffix(options.data), _is_table(options.data)
+    chosen = {name: getattr(options, name) for name in _COLUMNS}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if inputs is not None:
+        chosen["inputs"] = inputs
+    if options.units is not None and (is_table or suffix in _FASTA):
+        kind = "table" if is_table else "FASTA file"
+        raise ValueError(f"{path} is a {kind}: --units is for texts")
     if is_table:
         if options.symbol is None and options.wide is None:
             raise ValueError(
-                f"{options.data} is a table: say which column is --symbol, or --wide, which columns"
-                " are the times of a row that is a sequence"
+                f"{path} is a table: say which column is --symbol, or --wide, which columns are the"
+                " times of a row that is a sequence"
             )
-        if options.units is not None:
-            raise ValueError(f"{options.data} is a table: --units is for texts")
-        table = read_table(options.data, options)
-        left_out = ""
+        table, left_out = shared.read_table(path, options), ""
         if options.wide is None:
-            table, left_out = _without_gaps(table, columns, inputs, options)
-        if inputs is not None:
-            chosen["inputs"] = inputs
-        channels = _listed(options.symbol)
-        subject = ", ".join(titled(table, name) for name in channels if name) or "Sequences"
+            table, left_out = _without_gaps(table, inputs, options)
+        titles = [shared.titled(table, name) for name in _listed(options.symbol)]
+        subject = ", ".join(titles) or "Sequences"
         return table.sequences(**chosen), ", ".join(filter(None, ("table", left_out))), subject
-    if inputs is not None:
-        raise ValueError(f"{options.data} is no table: --inputs is for tables")
-    if chosen or options.delimiter is not None:
-        option = next(iter(chosen), "delimiter").replace("_", "-")
-        raise ValueError(f"{options.data} is no table: --{option} is for tables")
+    asked = [*chosen, *["delimiter"] * (options.delimiter is not None)]
+    if asked:
+        raise ValueError(f"{path} is no table: --{asked[0].replace('_', '-')} is for tables")
     if suffix in _FASTA:
-        if options.units is not None:
-            raise ValueError(f"{options.data} is a FASTA file: --units is for texts")
-        entries = read_fasta(options.data)
+        entries = read_fasta(path)
         data = as_sequences(list(entries.values()), names=list(entries))
         symbols = sorted(set("".join(entries.values())))
-        warn_of_look_alikes(symbols, f"{options.data} (soft-masked?)")
+        warn_of_look_alikes(symbols, f"{path} (soft-masked?)")
         if "N" in symbols and set(symbols) <= set("ACGTUNacgtun") and options.max_symbols is None:
             warnings.warn(
-                f"{options.data} has N, for unknown bases, and N is a symbol like the"
-                f" others: --max-symbols {data.num_symbols - 1} makes its steps missing, if it"
-                " is the rarest",
+                f"{path} has N, for unknown bases, and N is a symbol like the others: --max-symbols"
+                f" {data.num_symbols - 1} makes its steps missing, if it is the rarest",
                 stacklevel=2,
             )
         return data, "FASTA", "Sequences"
     if suffix != ".txt":
         raise ValueError(
-            f"{options.data}: the name must end in .csv, .tsv, .jsonl (tables), .fa, .fasta, .fna,"
-            " .faa (FASTA) or .txt (text), which says how it is read"
+            f"{path}: the name must end in .csv, .tsv, .jsonl (tables), .fa, .fasta, .fna, .faa"
+            " (FASTA) or .txt (text), which says how it is read"
         )
     if options.units is None:
-        raise ValueError(f"{options.data} is a text: say --units words or --units characters")
+        raise ValueError(f"{path} is a text: say --units words or --units characters")
     return _read_text(options), "text", "Sequences"
 
 
-def _without_gaps(
-    table: Any, columns: dict[str, object], inputs: Any, options: argparse.Namespace
-) -> tuple[Any, str]:
+def _without_gaps(table: Any, inputs: Any, options: argparse.Namespace) -> tuple[Any, str]:
     """A table whose gaps are refused or are missing steps, without rows of no sequence or time."""
-    import numpy as np
-
     from pgmult.core.tables import exact_array
     from pgmult.formulas.language import parse
 
     def of(*names: str) -> dict[str, str | None]:
+        asked = {name: getattr(options, name) for name in names}
         return {
-            f"--{name} {one}" if isinstance(columns[name], list) else f"--{name}": one
-            for name in names
-            for one in _listed(columns[name])
+            f"--{name} {one}" if name == "symbol" or isinstance(column, list) else f"--{name}": one
+            for name, column in asked.items()
+            for one in _listed(column)
         }
 
     what = "fill in the value"
-    table, left_out = complete(table, of("sequence", "time", "begin", "end"), options, what)
-    channels = _listed(options.symbol)
+    table, left_out = shared.complete(table, of("sequence", "time", "begin", "end"), options, what)
     if not options.drop_incomplete:
-        observed = {**{f"--symbol {name}": name for name in channels}, **of("count")}
-        complete(table, observed, options, what, "make such steps missing ones")
-        return table, left_out
-    if len(channels) > 1:  # a gap in one is missing there alone
-        return table, left_out
+        hint = "make such steps missing ones"
+        shared.complete(table, of("symbol", "count"), options, what, hint)
+    if not options.drop_incomplete or len(_listed(options.symbol)) > 1:
+        return table, left_out  # a gap in one of several channels is missing there alone
     formula = inputs if inputs is None or isinstance(inputs, str) else inputs.formula
-    used = [columns["symbol"], columns["count"], *(parse(formula).columns if formula else ())]
-    holed = [
-        name for name in dict.fromkeys(used) if name in table.cells and table.missing(name).any()
-    ]
+    names = [options.symbol, options.count, *(parse(formula).columns if formula else ())]
+    present = [name for name in dict.fromkeys(names) if name in table.cells]
+    holed = [name for name in present if table.missing(name).any()]
     if not holed:
         return table, left_out
     unknown, listed = table.missing(*holed), " or ".join(map(repr, holed))
@@ -430,19 +359,18 @@ def _without_gaps(
         values[gaps] = value
         return table.cells[name]._replace(values=exact_array(values))
 
-    cells = {name: table.cells[name] for name in table.cells}
-    cells[options.symbol] = filled(options.symbol, unknown, None)
+    cells = dict(table.cells) | {options.symbol: filled(options.symbol, unknown, None)}
     if options.count in holed:
         cells[options.count] = filled(options.count, table.missing(options.count), 0)
-    steps = (
-        "1 row is" if np.count_nonzero(unknown) == 1 else f"{np.count_nonzero(unknown):,} rows are"
-    )
-    said = f"{steps} of missing steps, without a value of {listed}"
+    rows = "1 row is" if unknown.sum() == 1 else f"{unknown.sum():,} rows are"
+    said = f"{rows} of missing steps, without a value of {listed}"
     return replace(table, cells=cells), "; ".join(filter(None, (left_out, said)))
 
 
-def _listed(named: Any) -> list[str | None]:
+def _listed(named: Any) -> list[str]:
     """The columns that an option names, which may be repeated."""
+    if named is None:
+        return []
     return named if isinstance(named, list) else [named]
 
 
@@ -464,11 +392,9 @@ def _read_text(options: argparse.Namespace) -> "Sequences":
     from pgmult.sequences.data.sequences import as_sequences
 
     text = read_file(options.data, options.encoding or "utf-8")
-    pieces = (
-        {options.data.name: " ".join(text.split())}
-        if options.each == "file"
-        else {f"line {n}": line for n, line in enumerate(lines_of(text), start=1) if line.strip()}
-    )
+    pieces = {f"line {n}": line for n, line in enumerate(lines_of(text), start=1) if line.strip()}
+    if options.each == "file":
+        pieces = {options.data.name: " ".join(text.split())}
     units = {
         name: split_words(piece) if options.units == "words" else list(normal_form(piece))
         for name, piece in pieces.items()
@@ -479,33 +405,26 @@ def _read_text(options: argparse.Namespace) -> "Sequences":
     return as_sequences(list(units.values()), names=list(units))
 
 
-def _of_symbols(data: Any, wanted: list[str]) -> "Sequences":
+def _of_symbols(data: Any, wanted: list[str]) -> Any:
     """The sequences with these symbols alone, in this order; the steps of others are missing."""
-    import numpy as np
     import scipy.sparse
 
     from pgmult.sequences.data.sequences import as_sequences
 
-    places = {symbol: place for place, symbol in enumerate(data.alphabet.tolist())}
-    pairs = [(places[symbol], column) for column, symbol in enumerate(wanted) if symbol in places]
-    shape = (len(places), len(wanted))
-    pick = scipy.sparse.csr_array(
-        (np.ones(len(pairs), dtype=np.int64), tuple(zip(*pairs, strict=True)) or ((), ())), shape
-    )
-    counts = scipy.sparse.csr_array(data.to_csr() @ pick)
-    parts = [counts[slice(*ends)] for ends in pairwise(data.offsets)]
-    fewer = as_sequences(parts, alphabet=wanted, names=data.names)
-    same = {name: getattr(data, name) for name in (
-        "starts", "every", "keys", "weights", "known", "state_names",
-    )}  # fmt: skip
-    fewer = replace(fewer, **same)
-    return fewer if data.design is None else fewer.with_design(data.design)
+    names = data.alphabet.tolist()
+    columns = [names.index(symbol) if symbol in names else len(names) for symbol in wanted]
+    nothing = scipy.sparse.csr_array((data.num_steps, 1), dtype=data.counts.dtype)
+    counts = scipy.sparse.csr_array(scipy.sparse.hstack([data.to_csr(), nothing]))[:, columns]
+    fewer = as_sequences([counts], alphabet=wanted)
+    symbols = ("indptr", "symbols", "counts", "num_symbols", "order", "alphabet")
+    return replace(data, **{name: getattr(fewer, name) for name in symbols})
 
 
 def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
     is_table = _is_table(options.data)
-    unfollow(options, ["units", "weight", "known"] if is_table else [*_COLUMNS, "delimiter"])
+    other = ["units", "weight", "known"] if is_table else [*_COLUMNS, "delimiter"]
+    shared.unfollow(options, other)
     new = _read(options, run.data.design)[0]
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
@@ -517,24 +436,16 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     return replace(_of_symbols(new, symbols), channels=run.data.channels)
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
-    return run.ask("predict", _new(run, options), **arguments)
-
-
 def _levels(probability: float, options: argparse.Namespace) -> tuple[float, float, float]:
     """Levels of quantiles: the median, and the ends of an interval."""
     beside = 0.5 - 0.5 * probability
     return (round(beside, 9), 0.5, round(1.0 - beside, 9))
 
 
-_LEVELS = option(
-    "--probability", to="levels", read=_levels, type=share, default=0.9, metavar="P",
+_LEVELS = shared.option(
+    "--probability", to="levels", read=_levels, type=shared.share, default=0.9, metavar="P",
     help="Probability of the intervals (default: 0.9)",
 )  # fmt: skip
-
-
-def _add_optional(parser: argparse.ArgumentParser) -> None:
-    _add_data(parser, nargs="?")
 
 
 def _later(run: StoredRun) -> Any:
@@ -543,17 +454,13 @@ def _later(run: StoredRun) -> Any:
 
     if not run.held_out:
         return None
-    counts = {name: run.held_out[name] for name in _HELD_OUT}
-    later = replace(bare(run.data), **counts)
-    inputs = {
-        name.removeprefix(_INPUT): column
-        for name, column in run.held_out.items() if name not in _HELD_OUT
-    }  # fmt: skip
-    if not inputs:
+    cells = dict(run.held_out)
+    later = replace(bare(run.data), **{name: cells.pop(name) for name in _HELD_OUT})
+    if not cells:
         return later
-    return later.with_design(
-        run.data.design.like(inputs, new_levels=True, num_rows=later.num_steps)
-    )
+    inputs = {name.removeprefix(_INPUT): column for name, column in cells.items()}
+    design = run.data.design.like(inputs, new_levels=True, num_rows=later.num_steps)
+    return later.with_design(design)
 
 
 def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
@@ -567,21 +474,15 @@ def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, 
 
 
 def _states(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
-    if options.data is None:
-        answer = run.ask("states", **arguments)
-        return answer.steps() if options.steps else answer
-    return run.ask("states", _new(run, options), **arguments).steps()
+    new = [] if options.data is None else [_new(run, options)]
+    answer = run.ask("states", *new, **arguments)
+    return answer.steps() if options.steps or new else answer
 
 
-def _transitions(
-    run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]
-) -> object:
+def _transitions(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> object:
     moves = run.ask("transitions", **arguments)
-    answer = moves.estimand
-    if options.durations:
-        answer = moves.durations()
-    if options.ever:
-        answer = moves.reach()
+    answer = moves.durations() if options.durations else moves.estimand
+    answer = moves.reach() if options.ever else answer
     for name in ("reach", "occupancy", "time_in"):
         if (steps := getattr(options, name)) is not None:
             answer = getattr(moves, name)(steps)
@@ -601,6 +502,12 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     return first.ask("compare", second.posterior, held_out=later, names=names)
 
 
+_FORECAST = """
+--next-change  Show how long the symbol observed last continues, and what comes then
+"""
+_STATES = """
+--steps  Show the most probable path of states, and probabilities, at each step
+"""
 _TRANSITIONS = """
 --durations  Show the mean number of steps of a visit
 --reach N>=1  Show probabilities of reaching a symbol or state within N steps
@@ -623,39 +530,27 @@ ROOM = Room(
     "  pgmult sequences transitions run --occupancy 10",
     "the dynamics behind a tidy table, a FASTA file or a text",
     draws=400, tune=200, add_fit=_add_fit, job=_job, compare=_compare,
-    recipe=Recipe(_COLUMNS, (*READING, "units", "each")),
+    recipe=shared.Recipe(_COLUMNS, (*shared.READING, "units", "each")),
     report=lambda run, options: run.report(held_out=_later(run)),
     questions=(
         Question(
             "predict", "Predict probabilities at the steps of other sequences",
-            [Option(_add_data), _LEVELS], only=["filtered", "random_seed"], ask=_predict,
+            [shared.Option(_add_data), _LEVELS], only=["filtered", "random_seed"],
+            ask=lambda run, options, arguments: run.ask("predict", _new(run, options), **arguments),
             tidy=True,
         ),
         Question(
             "forecast", "Forecast the steps after the last one",
-            [
-                asides(
-                    "--next-change  Show how long the symbol observed last continues, and what"
-                    " comes then"
-                )
-            ],
-            only=["steps", "inputs", "random_seed"], names={"inputs": "future"}, ask=_forecast,
-            tidy=True,
+            [shared.asides(_FORECAST)], only=["steps", "inputs", "random_seed"],
+            names={"inputs": "future"}, ask=_forecast, tidy=True,
         ),
         Question(
             "states", "Show the hidden states of hmm, and when they are occupied",
-            [
-                Option(_add_optional),
-                asides(
-                    "--steps  Show the most probable path of states, and probabilities, at each"
-                    " step"
-                ),
-            ],
-            ask=_states,
+            [shared.Option(partial(_add_data, nargs="?")), shared.asides(_STATES)], ask=_states,
         ),
         Question(
             "transitions", "Show probabilities of the next symbol or state, given the present one",
-            [DIFFERENCE, asides(_TRANSITIONS)],
+            [shared.DIFFERENCE, shared.asides(_TRANSITIONS)],
             ask=_transitions,
         ),
         Question(

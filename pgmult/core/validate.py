@@ -48,6 +48,17 @@ def _refuse(
         )
 
 
+def refuse_rows(
+    bad: NDArray[np.bool_], cells: NDArray[Any], name: str, wanted: str, hint: str = ""
+) -> None:
+    """Raise ValueError with the cell of a column in the first of the bad rows, if there is one."""
+    if bad.any():
+        row = int(np.argmax(bad))
+        got = f"{cells[row]:g}" if cells.dtype.kind == "f" else f"{cells[row]}"
+        more = f" ({hint})" if hint else ""
+        raise ValueError(f"column {name!r} must {wanted}, got {got} at row {row}{more}")
+
+
 def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
     """A C-ordered float64 array without nan or inf."""
     array = np.ascontiguousarray(_as_numeric(value, name), dtype=np.float64)

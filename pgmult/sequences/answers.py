@@ -15,18 +15,8 @@ from pgmult.core.figures.shares import Stack
 from pgmult.core.tabled import Column, Table, number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
+from pgmult.sequences import figures
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import (
-    axis_of,
-    key_of,
-    label_of,
-    labels_of,
-    main_symbols,
-    name_of,
-    place_columns,
-    places_of,
-    seen_symbols,
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,15 +55,16 @@ class Probabilities(Answer):
         """
         data = self.sequences
         sequence, step = (np.repeat(place, data.num_symbols) for place in self._places())
-        symbols = data.labels
-        columns = [
-            *place_columns(data, sequence, step),
-            Column("symbol", np.tile(symbols, len(step) // len(symbols)), "symbol"),
-            Column("mean", self.mean.ravel(), "mean", number(3)),
-        ]
-        for level, values in zip(self.levels, self.quantiles, strict=True):
-            columns.append(Column(f"q{level:g}", values.ravel(), f"q{level:g}", number(3)))
-        return Table(self.caption, columns)
+        symbols = np.tile(data.labels, len(step) // data.num_symbols)
+        names = ["mean", *(f"q{level:g}" for level in self.levels)]
+        numbers = zip(names, [self.mean, *self.quantiles], strict=True)
+        return Table(
+            self.caption,
+            [
+                *figures.place_columns(data, sequence, step), Column("symbol", symbols, "symbol"),
+                *(Column(name, values.ravel(), name, number(3)) for name, values in numbers),
+            ],
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"{self.caption} of {self.sequences}"
@@ -107,7 +98,7 @@ class StepProbs(Probabilities):
         return f"Probabilities of symbols at each step, given {past}"
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        return places_of(self.sequences, np.arange(self.sequences.num_steps))
+        return figures.places_of(self.sequences, np.arange(self.sequences.num_steps))
 
     def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
         """Probabilities of some symbols along a sequence: see `symbol_lines`."""
@@ -146,7 +137,7 @@ class Imputed(Probabilities):
         return "Probabilities of symbols at missing steps"
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        return places_of(self.sequences, self.steps)
+        return figures.places_of(self.sequences, self.steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -195,13 +186,9 @@ class Forecast(Probabilities):
         return NextChange.of(self.simulated, first.sequences, first.mean[:, 0])
 
     def figure(
-        self,
-        *,
-        history: StepProbs | None = None,
-        sequence: int = 0,
-        symbols: Sequence[str | int] | int = 3,
-        last: int = 50,
-    ) -> Lines:
+        self, *, history: StepProbs | None = None, sequence: int = 0,
+        symbols: Sequence[str | int] | int = 3, last: int = 50,
+    ) -> Lines:  # fmt: skip
         """Fans of nested quantiles, after the `last` steps of a history: see `symbol_lines`."""
         return symbol_lines(history, self, sequence=sequence, symbols=symbols, last=last)
 
@@ -249,7 +236,7 @@ class NextChange(Answer):
         are not counted in the paths: the largest of many counted ones would be far too large.
         """
         paths, number, steps = simulated.shape
-        symbols = seen_symbols(sequences, np.arange(sequences.num_symbols))
+        symbols = figures.seen_symbols(sequences, np.arange(sequences.num_symbols))
         steps_seen = np.where(symbols >= 0, np.arange(len(symbols)), -1)
         last = np.maximum.accumulate(steps_seen)[sequences.offsets[1:] - 1]
         unobserved = last < sequences.offsets[:-1]
@@ -285,7 +272,7 @@ class NextChange(Answer):
 
         Ends that lie beyond the `horizon` have an empty cell, and ``lasts_at_least`` instead.
         """
-        data, names = self.sequences, labels_of(self.sequences)
+        data, names = self.sequences, figures.labels_of(self.sequences)
         rows = np.flatnonzero(self.present >= 0).tolist()
         middle, low, high = (self.quantile(level)[rows] for level in (0.5, 0.05, 0.95))
         present, then = self.present[rows], self.then[rows]
@@ -297,29 +284,26 @@ class NextChange(Answer):
             return np.where(steps >= self.horizon, np.nan, steps)
 
         ends = then.sum(axis=1) > 0.0  # in some simulated future
-        first = then.argmax(axis=1)
+        after = np.where(ends, np.array(names)[then.argmax(axis=1)], "").tolist()
+        interval = [
+            f"{a} to {in_words(b)}" if a < self.horizon else in_words(a)
+            for a, b in zip(low, high, strict=True)
+        ]
         return Table(
             "Further steps for which the symbol observed last continues (median and 90 % interval"
             f" over futures simulated for {self.horizon} steps), and which one comes then.",
             [
-                Column("sequence", [label_of(data, s) for s in rows], key_of(data)),
+                Column("sequence", [figures.label_of(data, s) for s in rows], figures.key_of(data)),
                 Column("now", [names[k] for k in present], "now"),
                 Column("changes_next", self.lasts[rows, 0], "P(changes next)", number(2)),
                 Column("lasts", numbers(middle), "lasts", list(map(in_words, middle))),
                 Column("lasts_lower", numbers(low)),
-                Column(
-                    "lasts_upper", numbers(high), "90 %",
-                    [f"{a} to {in_words(b)}" if a < self.horizon else in_words(a)
-                     for a, b in zip(low, high, strict=True)],
-                ),
+                Column("lasts_upper", numbers(high), "90 %", interval),
                 Column("lasts_at_least", np.where(high >= self.horizon, self.horizon, np.nan)),
-                Column(
-                    "then", [names[k] if end else "" for k, end in zip(first, ends, strict=True)],
-                    "then",
-                ),
+                Column("then", after, "then"),
                 Column("p_then", np.where(ends, then.max(axis=1), np.nan), "P(then)", number(2)),
             ],
-        )  # fmt: skip
+        )
 
     def figure(self, sequence: int = 0) -> Lines:
         """The probability that the current symbol of a sequence continues."""
@@ -327,8 +311,8 @@ class NextChange(Answer):
             raise ValueError(f"sequence must have an observation, {sequence} has none")
         still = 1.0 - np.cumsum(self.lasts[sequence])[:-1]
         x = np.arange(1.0, len(still) + 1.0)
-        name = labels_of(self.sequences)[self.present[sequence]]
-        where = name_of(self.sequences, sequence)
+        name = figures.labels_of(self.sequences)[self.present[sequence]]
+        where = figures.name_of(self.sequences, sequence)
         return Lines(
             [Line(name, int(self.present[sequence]), x, still)],
             label=f"how long {name} continues in {where}", x_label="steps ahead",
@@ -342,9 +326,7 @@ class NextChange(Answer):
 def _steps_of(data: Sequences, sequence: int) -> slice:
     """The steps of a sequence; a ValueError if there is none."""
     if not 0 <= sequence < data.num_sequences:
-        raise ValueError(
-            f"sequence must be from 0 to {data.num_sequences - 1}, the last one, got {sequence}"
-        )
+        raise ValueError(f"sequence must be from 0 to {data.num_sequences - 1}, got {sequence}")
     return slice(int(data.offsets[sequence]), int(data.offsets[sequence + 1]))
 
 
@@ -378,27 +360,23 @@ def symbol_stack(
     data, steps = past.sequences, _steps_of(past.sequences, sequence)
     first = max(0, steps.stop - steps.start - last)
     shown = slice(steps.start + first, steps.stop)
-    main, names = main_symbols(data), labels_of(data)
-    shares, observed = past.mean[shown][:, main], seen_symbols(data, main)[shown]
+    main, names = figures.main_symbols(data), figures.labels_of(data)
+    shares, observed = past.mean[shown][:, main], figures.seen_symbols(data, main)[shown]
+    name, divider = figures.name_of(data, sequence), None
     if ahead is not None:
-        coming = ahead.mean[sequence][:, main]
-        shares = np.concatenate([shares, coming])
-    name = name_of(data, sequence)
-    divider = None if ahead is None else float(steps.stop - steps.start)
+        shares = np.concatenate([shares, ahead.mean[sequence][:, main]])
+        divider = float(steps.stop - steps.start)
     return Stack(
         shares, [names[k] for k in main], label=f"probabilities of symbols along {name}",
-        caption=name, start=first, seen=observed, divider=divider, **axis_of(data, sequence),
+        caption=name, start=first, seen=observed, divider=divider,
+        **figures.axis_of(data, sequence),
     )  # fmt: skip
 
 
 def symbol_lines(
-    past: Probabilities | None,
-    ahead: Probabilities | None = None,
-    *,
-    sequence: int = 0,
-    symbols: Sequence[str | int] | int = 4,
-    last: int | None = None,
-) -> Lines:
+    past: Probabilities | None, ahead: Probabilities | None = None, *, sequence: int = 0,
+    symbols: Sequence[str | int] | int = 4, last: int | None = None,
+) -> Lines:  # fmt: skip
     """Probabilities of some symbols along a sequence and ahead of it, quantiles as nested bands.
 
     Ticks below the axis mark the steps at which a symbol was observed, or, where steps have several
@@ -417,15 +395,16 @@ def symbol_lines(
     one = ahead if past is None else past
     assert one is not None
     data, steps = one.sequences, _steps_of(one.sequences, sequence)
-    first = steps.stop - steps.start
+    first = size = steps.stop - steps.start
+    parts, divider = list[tuple[Probabilities, FloatArray, FloatArray]](), None
     if past is not None:
-        first = 0 if last is None else max(0, first - last)
-    shown = slice(steps.start + first, steps.stop)
-    parts: list[tuple[Probabilities, FloatArray, FloatArray]] = []
-    if past is not None:
+        first = 0 if last is None else max(0, size - last)
+        shown = slice(steps.start + first, steps.stop)
         parts.append((past, past.mean[shown], past.quantiles[:, shown]))
     if ahead is not None:
+        divider = size - 0.5
         parts.append((ahead, ahead.mean[sequence], ahead.quantiles[:, sequence]))
+    shown = slice(steps.start + first, steps.stop)
     mean = np.concatenate([m for _, m, _ in parts])
     x = first + np.arange(len(mean), dtype=np.float64)
     counts, totals = data.to_csr()[shown].toarray(), data.totals[shown]
@@ -434,25 +413,21 @@ def symbol_lines(
     most = max(len(p.levels) for p, _, _ in parts) // 2
     nested = zip(*(_nested(p.levels, m, q, most) for p, m, q in parts), strict=True)
     bands = [[np.concatenate(ends) for ends in zip(*pair, strict=True)] for pair in nested]
-    lines = []
-    for k in _chosen(symbols, mean, data).tolist():
-        lines.append(
-            Line(
-                labels_of(data)[k], k, x, mean[:, k],
-                [(low[:, k], high[:, k]) for low, high in bands],
-                points=None if single else (x[full], counts[full, k] / totals[full]),
-                rug=x[np.flatnonzero(counts[:, k])] if single else None,
-            )
-        )  # fmt: skip
-    name = name_of(data, sequence)
+    lines = [
+        Line(
+            figures.labels_of(data)[k], k, x, mean[:, k],
+            [(low[:, k], high[:, k]) for low, high in bands],
+            points=None if single else (x[full], counts[full, k] / totals[full]),
+            rug=x[np.flatnonzero(counts[:, k])] if single else None,
+        )
+        for k in _chosen(symbols, mean, data).tolist()
+    ]  # fmt: skip
+    name = figures.name_of(data, sequence)
+    gaps = [(first + t - 0.5, first + t + 0.5) for t in np.flatnonzero(totals == 0)]
     return Lines(
-        lines,
-        label=f"probabilities along {name}" + (" and ahead of it" if ahead is not None else ""),
-        caption=name,
-        gaps=[(first + t - 0.5, first + t + 0.5) for t in np.flatnonzero(totals == 0)],
-        divider=None if ahead is None else float(steps.stop - steps.start) - 0.5,
-        **axis_of(data, sequence),
-    )
+        lines, label=f"probabilities along {name}{' and ahead of it' * (ahead is not None)}",
+        caption=name, gaps=gaps, divider=divider, **figures.axis_of(data, sequence),
+    )  # fmt: skip
 
 
 def _nested(

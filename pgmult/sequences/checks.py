@@ -12,7 +12,7 @@
 """
 
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -22,16 +22,8 @@ from pgmult.core.checks import PredictiveChecks
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.posteriors import (
-    Foretells,
-    draws_of,
-    sequences_of,
-    state_space_draws,
-    states_of,
-)
-
-if TYPE_CHECKING:
-    from pgmult.sequences.priors.state_space import StateSpaceDraw
+from pgmult.sequences.posteriors import Foretells, draws_of, points_and_states, sequences_of
+from pgmult.sequences.priors.state_space import StateSpaceDraw
 
 _REPEATS = "Symbols repeat the one before them {} often than the model says: try {}."
 _RUNS = "A step is in {} runs of one symbol than the model says: try {}."
@@ -90,9 +82,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     rng = np.random.default_rng(as_seed(random_seed))
     observed = np.flatnonzero(data.totals > 0)
     sequence = data.sequence_of_step[observed]
-    follows = (
-        np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1
-    )  # an observed step
+    follows = np.flatnonzero((np.diff(observed) == 1) & (np.diff(sequence) == 0)) + 1
     first = data.channel_slices[0]
     counts, totals = data.to_csr()[observed].toarray(), data.totals[observed]
     model: Any = run.model
@@ -108,30 +98,18 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         return PredictiveChecks.of(((of_data, statistics(new)) for new in made), _ADVICE_ON_RUNS)
     inputs = None if data.inputs is None else data.inputs[observed]
 
-    def of_draw(
-        point: "StateSpaceDraw", states: FloatArray
-    ) -> tuple[dict[str, float], dict[str, float]]:
+    def of_draw(point: StateSpaceDraw, states: FloatArray) -> Any:
         probs = point.link.probs(point.psi(states[observed], inputs))
         probs = probs / probs.sum(axis=1, keepdims=True)
-        made = rng.multinomial(totals, probs)
-        return (
-            _statistics(counts, totals, probs, follows), _statistics(made, totals, probs, follows)
-        )  # fmt: skip
+        expected = totals[:, None] * probs
+        variance, frequent = np.maximum(expected * (1.0 - probs), 1e-12), expected > 0.01
+        sides = []
+        for values in (counts, rng.multinomial(totals, probs)):
+            scatter = (np.square(values - expected) / variance)[frequent]
+            sides.append(_runs(values, follows) | {"dispersion": float(np.mean(scatter))})
+        return sides
 
-    points = state_space_draws(run, max_draws), states_of(run, max_draws)
-    return PredictiveChecks.of(starmap(of_draw, zip(*points, strict=True)), _ADVICE)
-
-
-def _statistics(
-    counts: IntArray, totals: IntArray, probs: FloatArray, follows: IntArray
-) -> dict[str, float]:
-    expected = totals[:, None] * probs
-    variance = np.maximum(expected * (1.0 - probs), 1e-12)
-    frequent = expected > 0.01
-    return {
-        **_runs(counts, follows),
-        "dispersion": float(np.mean((np.square(counts - expected) / variance)[frequent])),
-    }
+    return PredictiveChecks.of(starmap(of_draw, points_and_states(run, max_draws)), _ADVICE)
 
 
 def _dependence(counts: IntArray, data: Sequences) -> float:

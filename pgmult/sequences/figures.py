@@ -43,6 +43,11 @@ def in_steps(number: float) -> str:
     return f"{number:.3g}" if number < _LONG else f"over {_LONG:,}"
 
 
+def steps_in_words(middle: float, lower: float, upper: float) -> str:
+    """A number of steps with the ends of an interval."""
+    return f"{in_steps(middle)} [{in_steps(lower)}, {in_steps(upper)}]"
+
+
 def label_of(data: Sequences, sequence: int) -> str:
     """What a sequence is called in a column that says what it is: see `key_of`."""
     return name_of(data, sequence) if data.names is None else str(data.names[sequence])
@@ -93,7 +98,7 @@ def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
 
 def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
     """The most frequent symbols, each of which has its colour, in the order of the data."""
-    weight = np.bincount(data.symbols, data.counts, data.num_symbols)
+    weight = data.symbol_totals
     return np.sort(np.argsort(-weight, kind="stable")[:most])
 
 

@@ -32,7 +32,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, IntArray
@@ -40,23 +39,18 @@ from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences import posteriors
 from pgmult.sequences.answers import Forecast, Imputed, StepProbs
 from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences, one_of, with_rows
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.sequences.posteriors import (
-    Foretells,
-    draws_of,
-    refuse_without_last_states,
-    sequences_of,
-    state_space_draws,
-    states_of,
-)
+from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 from pgmult.sequences.scores.particle_filter import own_keys, own_streams, particle_filter
 
 LEVELS = (0.05, 0.5, 0.95)
+_Summary = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 _BLOCK = 1 << 22  # probabilities held at a time
 _PARTICLES = 200  # at each step of other sequences, under each draw
 _SIMULATED = 4000  # states that a mean is over, of all draws together
@@ -114,9 +108,8 @@ def predict(
         If a mean's simulation error is .01 or more.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences = sequences_of(run, data)
-    filtered = as_flag(filtered, "filtered")
-    model, is_known = run.model, isinstance(run.model, Foretells)
+    sequences, model = sequences_of(run, data), run.model
+    is_known, filtered = isinstance(model, Foretells), as_flag(filtered, "filtered")
     most = 500 if is_known or data is None else 100
     if max_draws is not None:
         most = as_positive_int(max_draws, "max_draws")
@@ -126,21 +119,25 @@ def predict(
         probs = np.array([model.step_probs(d, sequences, filtered=filtered) for d in taken])
         return StepProbs(*_summarised(probs, wanted, sequences), sequences, filtered)
     if filtered:
-        return _filtered(run, sequences, levels, most, random_seed)
-    draws = state_space_draws(run, most, sequences)
+        unseen, last = _beginnings(sequences, type(model).__name__)
+        smoothed = predict(run, unseen, levels=levels, max_draws=most, random_seed=random_seed)
+        return replace(
+            smoothed, draws=smoothed.draws[:, last], mean=smoothed.mean[last],
+            quantiles=smoothed.quantiles[:, last], sequences=sequences, filtered=True,
+        )  # fmt: skip
+    draws = posteriors.state_space_draws(run, most, sequences)
+    pieces = _smoothed(rng, draws, sequences)
     if data is None:
         if "states" not in run:
             raise ValueError(
                 "the run lacks states: sample with keep=['states', ...], or give the data, of"
                 " which states are then sampled"
             )
-        states = zip(draws, states_of(run, most), strict=True)
+        states = zip(draws, posteriors.states_of(run, most), strict=True)
         paths = np.array([[draw.padded(x)] for draw, x in states])
-        smoothed = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
-    else:
-        smoothed = _smoothed(rng, draws, sequences)
+        pieces = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     summaries = _Summaries(sequences.num_steps, sequences, wanted)
-    for steps, piece, paths, size in smoothed:
+    for steps, piece, paths, size in pieces:
         for rows, probs in _probs_in_blocks(draws, piece, paths, np.arange(piece.num_steps)):
             summaries.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     if data is not None:
@@ -148,33 +145,22 @@ def predict(
     return StepProbs(*summaries.arrays(), sequences)
 
 
-def _filtered(
-    run: Posterior, data: Sequences, levels: Sequence[float], max_draws: int, random_seed: int
-) -> StepProbs:
-    """Predictions of every step from those before it, where particles smooth alone.
+def _beginnings(data: Sequences, model: str) -> tuple[Sequences, IntArray]:
+    """Each beginning of a sequence, whose last step is taken as missing, and that step of each.
 
-    They are the smoothed probabilities of the last step of each beginning of a sequence, which is
-    taken as missing.
+    Its smoothed probabilities are predictions of the step from those before it.
     """
-    sizes = np.concatenate([np.arange(1, n + 1) for n in data.lengths])
-    if sizes.sum() > _MOST_BEGUN:
+    size = int((data.lengths * (data.lengths + 1) // 2).sum())
+    if size > _MOST_BEGUN:
         raise ValueError(
             f"filtered=True takes sequences whose beginnings have at most {_MOST_BEGUN:,} steps"
-            f" together for {type(run.model).__name__}, got {sizes.sum():,}: give it fewer or"
-            " shorter sequences, or use a model of hidden states or a Markov chain"
+            f" together for {model}, got {size:,}: give it fewer or shorter sequences, or use a"
+            " model of hidden states or a Markov chain"
         )
     begun = data.beginnings()
-    last = begun.offsets[1:] - 1
-    rows = begun.to_csr().tolil()
+    rows, last = begun.to_csr().tolil(), begun.offsets[1:] - 1
     rows[last] = 0
-    smoothed = predict(
-        run, with_rows(begun, csr_array(rows)), levels=levels, max_draws=max_draws,
-        random_seed=random_seed,
-    )  # fmt: skip
-    return replace(
-        smoothed, draws=smoothed.draws[:, last], mean=smoothed.mean[last],
-        quantiles=smoothed.quantiles[:, last], sequences=data, filtered=True,
-    )  # fmt: skip
+    return with_rows(begun, rows), last
 
 
 def forecast(
@@ -224,31 +210,36 @@ def forecast(
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape)
     if isinstance(run.model, Foretells):
-        return _by_model(rng, run, sequences, asked, steps, inputs, wanted, max_draws, sizes)
+        extended = sequences
+        if isinstance(run.model, MultinomialHMM) or inputs is not None:
+            extended = sequences.extended(steps, inputs)
+        streams, far = own_streams(own_keys(rng, sequences)), (asked, steps)
+        probs, paths, counts = _by_model(streams, run, extended, far, sizes, max_draws)
+        return Forecast(*_summarised(probs, wanted, extended), sequences, paths, counts)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
     future = (ahead.offsets[1:, None] - np.arange(steps, 0, -1)).ravel()
     u = None if ahead.inputs is None else ahead.inputs[future]
-    draws = state_space_draws(run, max_draws, ahead)
-    paths = _paths_of(len(draws))
-    size = paths if data is None else max(_PARTICLES, 2 * paths)
+    draws = posteriors.state_space_draws(run, max_draws, ahead)
+    number = _paths_of(len(draws))
+    size = number if data is None else max(_PARTICLES, 2 * number)
     if data is not None:
         if ahead.inputs is not None:  # with the columns of all levels
             sequences = replace(sequences, inputs=np.delete(ahead.inputs, future, axis=0))
-        last = particle_filter(rng, draws, sequences, size, num_last=paths).last
+        last = particle_filter(rng, draws, sequences, size, num_last=number).last
     else:
-        refuse_without_last_states(run)
+        posteriors.refuse_without_last_states(run)
         ends = draws_of(run, ["last_states"], max_draws)
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, ends, strict=True)]
-        last = np.repeat(np.array(padded)[:, :, None], paths, axis=2)
+        last = np.repeat(np.array(padded)[:, :, None], number, axis=2)
     keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
     streams, summaries = own_streams(keys), _Summaries(len(keys) * asked, ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
-    counts = None if sizes is None else np.empty((*simulated.shape, ahead.num_symbols), np.int64)
+    drawn = np.empty((*simulated.shape, ahead.num_symbols * (sizes is not None)), np.int64)
     for q, key in enumerate(keys):
         inputs = None if u is None else u[q * steps : (q + 1) * steps]
         stream = np.random.Generator(np.random.Philox(key=key))
         states = _simulated_states(stream, model, last[:, q], _of(inputs, slice(asked)), asked)
-        for block in _blocks(asked, len(draws) * paths * ahead.num_symbols):
+        for block in _blocks(asked, len(draws) * number * ahead.num_symbols):
             probs = _probs_of(draws, model, states[:, :, block], _of(inputs, block))
             summaries.add(probs, slice(q * asked + block.start, q * asked + block.stop), size)
         chosen = np.take_along_axis(states, _one_path(streams[q], states)[..., None], axis=1)
@@ -256,39 +247,32 @@ def forecast(
         for block in _blocks(steps, len(draws) * ahead.num_symbols):
             taken = _probs_of(draws, model, chosen[:, :, block], _of(inputs, block))[:, 0]
             simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
-            if counts is not None and sizes is not None:
-                counts[:, q, block] = _counts(streams[q], taken, sizes[q, block])
+            if sizes is not None:
+                drawn[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(summaries.variance)
-    return Forecast(*summaries.arrays(len(keys), asked), sequences, simulated, counts)
+    arrays, counts = summaries.arrays(len(keys), asked), None if sizes is None else drawn
+    return Forecast(*arrays, sequences, simulated, counts)
 
 
 def _by_model(
-    rng: np.random.Generator,
-    run: Posterior,
-    data: Sequences,
-    wanted: int,
-    steps: int,
-    inputs: object,
-    levels: FloatArray,
-    max_draws: int,
-    sizes: IntArray | None,
-) -> Forecast:
-    """Forecasts of a model that knows its probabilities ahead given its parameters."""
-    model, extended = run.model, data
-    if isinstance(model, MultinomialHMM) or inputs is not None:
-        extended = data.extended(steps, inputs)
-    draws = draws_of(run, model.predictive_variables, max_draws)
-    streams = own_streams(own_keys(rng, data))
-    chances = np.stack([s.random((len(draws), 2, steps + 1)) for s in streams], axis=1)
-    futures = [model.ahead(*one, extended, steps) for one in zip(chances, draws, strict=True)]
+    streams: list[np.random.Generator], run: Posterior, data: Sequences, steps: tuple[int, int],
+    sizes: IntArray | None, max_draws: int,
+) -> tuple[FloatArray, IntArray, IntArray | None]:  # fmt: skip
+    """Probabilities, symbols and counts ahead of a model that knows these given its parameters.
+
+    Probabilities are wanted for fewer `steps` than futures.
+    """
+    wanted, far = steps
+    draws = draws_of(run, run.model.predictive_variables, max_draws)
+    chances = np.stack([s.random((len(draws), 2, far + 1)) for s in streams], axis=1)
+    futures = [run.model.ahead(*one, data, far) for one in zip(chances, draws, strict=True)]
     simulated = np.array([path for _, path in futures])
-    probs = np.array([ahead[:, : steps if sizes is not None else wanted] for ahead, _ in futures])
-    counts = None
-    if sizes is not None:
-        every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
-        counts = np.stack([_counts(*one) for one in every], axis=1)
-        probs = probs[:, :, :wanted]
-    return Forecast(*_summarised(probs, levels, extended), data, simulated, counts)
+    probs = np.array([ahead[:, : wanted if sizes is None else far] for ahead, _ in futures])
+    if sizes is None:
+        return probs, simulated, None
+    every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
+    counts = np.stack([_counts(*one) for one in every], axis=1)
+    return probs[:, :, :wanted], simulated, counts
 
 
 def impute(
@@ -318,7 +302,7 @@ def impute(
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
     sequences = sequences_of(run, data)
-    draws = state_space_draws(run, max_draws, sequences)
+    draws = posteriors.state_space_draws(run, max_draws, sequences)
     missing = np.flatnonzero(sequences.totals == 0)
     if len(missing) == 0:
         raise ValueError("no step of the data is missing, there is nothing to impute")
@@ -330,7 +314,7 @@ def impute(
     for steps, piece, states, size in _smoothed(rng, draws, sequences):
         first, end = np.searchsorted(missing, [steps.start, steps.stop])
         absent = missing[first:end] - steps.start
-        whose = np.searchsorted(sequences.offsets, missing[first:end], side="right") - 1
+        whose = sequences.sequence_of_step[missing[first:end]]
         chosen = {q: _one_path(streams[q], states) for q in np.unique(whose).tolist()}
         for rows, probs in _probs_in_blocks(draws, piece, states, absent):
             summaries.add(probs, slice(first + rows.start, first + rows.stop), size)
@@ -341,16 +325,15 @@ def impute(
                 if sizes is not None:
                     counts[:, first + row] = _counts(streams[q], taken, sizes[first + row])
     _warn_of_error(summaries.variance)
-    return Imputed(
-        *summaries.arrays(), sequences, missing, simulated, None if sizes is None else counts
-    )
+    made = None if sizes is None else counts
+    return Imputed(*summaries.arrays(), sequences, missing, simulated, made)
 
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
     wanted = np.atleast_1d(as_finite(levels, "levels"))
     if wanted.ndim != 1 or wanted.size == 0:
         raise ValueError(f"levels must be one number or more in a row, got shape {wanted.shape}")
-    if (wanted < 0.0).any() or (wanted > 1.0).any():
+    if wanted.min() < 0.0 or wanted.max() > 1.0:
         raise ValueError(f"levels must be numbers from 0 to 1, got {levels}")
     return wanted
 
@@ -388,27 +371,20 @@ class _Summaries:
         flat = probs.reshape(-1, *probs.shape[2:])
         self.mean[rows] = flat.mean(axis=0)
         self.quantiles[:, rows] = np.quantile(flat, self._levels, axis=0)
-        if self._is_drawn_once or paths == 1:
-            chance = flat.var(axis=0)
-        else:
-            chance = probs.var(axis=1).mean(axis=0)
+        pooled = self._is_drawn_once or paths == 1
+        chance = flat.var(axis=0) if pooled else probs.var(axis=1).mean(axis=0)
         if not self._is_drawn_once:
             chance *= 1 / paths + 1 / num_particles
         self.variance = max(self.variance, float(chance.max(initial=0.0)) / draws)
 
-    def arrays(self, *shape: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def arrays(self, *shape: int) -> _Summary:
         """Draws, means, quantiles and their levels, rows in a shape."""
-        shape = shape or self.mean.shape[:1]
-        mean, *many = (
-            x.reshape(*x.shape[:-2], *shape, x.shape[-1])
-            for x in (self.mean, self.draws, self.quantiles)
-        )
-        return many[0], mean, many[1], self._levels
+        shape, arrays = shape or self.mean.shape[:1], (self.draws, self.mean, self.quantiles)
+        draws, mean, ends = (x.reshape(*x.shape[:-2], *shape, x.shape[-1]) for x in arrays)
+        return draws, mean, ends, self._levels
 
 
-def _summarised(
-    probs: FloatArray, levels: FloatArray, data: Sequences
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _summarised(probs: FloatArray, levels: FloatArray, data: Sequences) -> _Summary:
     """Probabilities that each draw has in closed form, their means, quantiles and levels."""
     if _has_new_levels(data):
         _warn_of_error(float(probs.var(axis=0).max()) / len(probs))
@@ -453,21 +429,16 @@ def _smoothed(
     cuts = np.flatnonzero((alike[1:] != alike[:-1]).any(axis=1)) + 1
     for first, end in pairwise([0, *cuts.tolist(), len(alike)]):
         steps = slice(int(data.offsets[first]), int(data.offsets[end]))
-        piece = replace(data.take(np.arange(first, end)), rows_of=None)
-        filtered = particle_filter(
-            np.random.default_rng(seed), draws, piece, int(held[first]),
-            num_paths=int(paths[first]),
-        )  # fmt: skip
-        yield steps, piece, filtered.paths, int(held[first])
+        piece = data.take(np.arange(first, end))
+        rng, size = np.random.default_rng(seed), int(held[first])
+        filtered = particle_filter(rng, draws, piece, size, num_paths=int(paths[first]))
+        yield steps, piece, filtered.paths, size
 
 
 def _simulated_states(
-    rng: np.random.Generator,
-    model: Parameters,
-    last: FloatArray,
-    inputs: FloatArray | None,
+    rng: np.random.Generator, model: Parameters, last: FloatArray, inputs: FloatArray | None,
     steps: int,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
 
     The noise of half of the paths is that of the others with its sign changed.
@@ -480,12 +451,9 @@ def _simulated_states(
 
 
 def _continued(
-    rng: np.random.Generator,
-    model: Parameters,
-    states: FloatArray,
-    inputs: FloatArray | None,
+    rng: np.random.Generator, model: Parameters, states: FloatArray, inputs: FloatArray | None,
     steps: int,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
     draws, paths, have, D = states.shape
     noise = rng.standard_normal((draws, paths, steps - have, D))

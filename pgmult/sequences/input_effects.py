@@ -36,16 +36,10 @@ from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import Design, distinct_rows, table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import place_columns, places_of
+from pgmult.sequences.figures import place_columns
 from pgmult.sequences.models.hmm import mixed
 from pgmult.sequences.models.mixed_hmm import MixedHMM
-from pgmult.sequences.posteriors import (
-    Foretells,
-    draws_of,
-    sequences_of,
-    state_space_draws,
-    states_of,
-)
+from pgmult.sequences.posteriors import Foretells, draws_of, points_and_states, sequences_of
 
 _CURVE = np.linspace(0.02, 0.98, 9)  # quantiles of a number at which its effects are drawn
 _MOST_LABELS = 12
@@ -103,15 +97,13 @@ def effects(
         at = dict(at)
         values = np.atleast_1d(at.pop(column)).tolist()
     if data.design is not None and column in table_of(data.design):
-        return _input_effects(
-            run, data, column, values, as_mapping(at, "at"), by, probability, max_draws
-        )
-    places = place_columns(data, *places_of(data, np.arange(data.num_steps)))
+        settings = {column: values, **as_mapping(at, "at")}
+        return _input_effects(run, data, column, settings, by, probability, max_draws)
+    places = place_columns(data, data.sequence_of_step, data.place_of_step)
     rows: dict[str, Any] = {place.name: place.values for place in places}
     if data.design is not None:
         as_choice(column, "column", [*rows, *table_of(data.design)])
-    symbols = data.labels
-    labels = {"symbol": symbols}
+    labels = {"symbol": data.labels}
     steps = Rows(rows, lambda _: _each(run, data, max_draws), labels, data.step_weights)
     groups = crossed(rows, column, values, by)
     return average(
@@ -128,41 +120,34 @@ def _each(run: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArra
         for draw in draws_of(run, model.predictive_variables, max_draws):
             yield model.step_probs(draw, data)
         return
-    paths = states_of(run, max_draws)
-    for point, states in zip(state_space_draws(run, max_draws), paths, strict=True):
+    for point, states in points_and_states(run, max_draws):
         yield np.asarray(point.link.probs(point.psi(states, data.inputs)))
 
 
 def _input_effects(
-    run: Posterior,
-    data: Sequences,
-    column: str,
-    values: Sequence[object] | None,
-    at: Mapping[str, object],
-    by: str | None,
-    probability: float,
-    max_draws: int,
-) -> Estimand:
-    """Shares of the symbols if a column had certain values: see `effects`."""
-    assert data.design is not None  # of all data of the model
-    table, most = table_of(data.design), as_positive_int(max_draws, "max_draws")
-    others = [name for name in table if name != column]
+    run: Posterior, data: Sequences, column: str, settings: Mapping[str, Any], by: str | None,
+    probability: float, max_draws: int,
+) -> Estimand:  # fmt: skip
+    """Shares of the symbols if a column had certain values, and others theirs: see `effects`."""
+    design = data.design
+    assert design is not None  # of all data of the model
+    table, most = table_of(design), as_positive_int(max_draws, "max_draws")
+    others, at = [name for name in table if name != column], dict(settings)
+    values = at.pop(column)
     for name in at:
         as_choice(name, "at", others)
     if by is not None:
         as_choice(by, "by", others)
     if values is None:
-        values = label_or_quantile_values(table[column], data.design.levels_of(column))
+        values = label_or_quantile_values(table[column], design.levels_of(column))
     is_mixed = isinstance(run.model, MixedHMM)
     of_rows = _long_run_shares if is_mixed else _moved_along
 
     def probabilities(changed: Mapping[str, object]) -> Iterator[FloatArray]:
-        assert data.design is not None
-        return of_rows(run, data, data.design.like(changed, num_rows=data.num_steps), most)
+        return of_rows(run, data, design.like(changed, num_rows=data.num_steps), most)
 
-    symbols = data.labels
-    labels, order = {"symbol": symbols}, data.design.levels_of
-    rows = Rows(table, probabilities, labels, data.step_weights, order)
+    labels = {"symbol": data.labels}
+    rows = Rows(table, probabilities, labels, data.step_weights, design.levels_of)
     what = "Long-run shares" if is_mixed else "Mean probabilities"
     return average(
         over=rows, set={column: list(values), **at}, by=by, probability=probability,
@@ -176,8 +161,7 @@ def _moved_along(
     """Probabilities of every step with other inputs, the noise of states as it was."""
     inputs = data.with_design(design).inputs
     first = set(data.offsets[:-1].tolist())
-    points = state_space_draws(run, max_draws)
-    for point, states in zip(points, states_of(run, max_draws), strict=True):
+    for point, states in points_and_states(run, max_draws):
         more = point.drive(inputs, data.num_steps) - point.drive(data.inputs, data.num_steps)
         for t in range(data.num_steps) if more.any() else ():
             more[t] = 0.0 if t in first else more[t] + point.transition @ more[t - 1]
@@ -217,30 +201,27 @@ def input_sections(
     """
     data: Sequences = run.data
     assert data.design is not None
-    table = table_of(data.design)
-    groups = grouping_columns(data.design)
+    table, groups = table_of(data.design), grouping_columns(data.design)
     draws, sentences, sections = max(20, max_draws // 4), [], []
     is_mixed = isinstance(run.model, MixedHMM)
     allowed = run.model.allowed if is_mixed else None
-    is_left = allowed is None or bool(
-        (allowed & ~np.eye(len(allowed), dtype=bool)).any(axis=1).all()
-    )
+    is_left = allowed is None or (allowed & ~np.eye(len(allowed), dtype=bool)).any(axis=1).all()
     for column in table if is_left else ():
         cells = np.asarray(table[column])
         is_number = cells.dtype.kind in "fM" and len(np.unique(cells)) > 2
         values = np.unique(quantiles(cells, _CURVE) if is_number else cells)
         if column in groups or len(values) > _MOST_LABELS:
             continue
-        shares = _input_effects(run, data, column, listed(values), {}, None, probability, draws)
+        settings = {column: listed(values)}
+        shares = _input_effects(run, data, column, settings, None, probability, draws)
         top = np.argsort(-shares.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
-        labels = np.asarray(shares.labels["symbol"])[np.sort(top)].tolist()
+        labels = data.labels[np.sort(top)].tolist()
         figures = [shares.curves(column, only=labels)] if is_number else []
-        sections.append(
-            Section(
-                f"What {column} does", "Averaged over all other columns.", table=shares.table(),
-                figures=figures, is_drawn=is_number, shown=8,
-            )
+        one = Section(
+            f"What {column} does", "Averaged over all other columns.", table=shares.table(),
+            figures=figures, is_drawn=is_number, shown=8,
         )  # fmt: skip
+        sections.append(one)
         lead = "In the long run" if is_mixed else "On average"
         sentences.append(f"{lead} {_most_changed(shares, column, values.tolist())}")
     if is_mixed:
@@ -255,21 +236,17 @@ def grouping_columns(design: Design) -> set[str]:
 
 def _most_changed(shares: Estimand, column: str, values: list[object]) -> str:
     """The symbol whose share changes most, between which values."""
-    mean = shares.mean
-    k = int(np.ptp(mean, axis=0).argmax())
-    high, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
+    k = int(np.ptp(shares.mean, axis=0).argmax())
+    mean, symbol = shares.mean[:, k], np.asarray(shares.labels["symbol"])[k]
+    high, low = int(mean.argmax()), int(mean.argmin())
     change = shares.difference(column, values[high], values[low])
     percent = f"{round(100 * shares.probability)} % interval"
-    symbol = np.asarray(shares.labels["symbol"])[k]
+    words = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in values]
     return (
-        f"{symbol} has {mean[high, k]:.2f} of the steps at {column}"
-        f" {_short(values[high])} and {mean[low, k]:.2f} at {_short(values[low])}: a difference of"
-        f" {change.mean[k]:.2f} ({percent} {change.lower[k]:.2f} to {change.upper[k]:.2f})."
+        f"{symbol} has {mean[high]:.2f} of the steps at {column} {words[high]} and"
+        f" {mean[low]:.2f} at {words[low]}: a difference of {change.mean[k]:.2f}"
+        f" ({percent} {change.lower[k]:.2f} to {change.upper[k]:.2f})."
     )
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _who_differs(run: Posterior, probability: float) -> list[Section]:
@@ -279,15 +256,11 @@ def _who_differs(run: Posterior, probability: float) -> list[Section]:
     sds = run.stack("sds")
     tail = 0.5 * (1.0 - probability)
     low, middle, high = np.quantile(sds.mean(axis=1), [tail, 0.5, 1.0 - tail], axis=0)
-    rows = [
-        (str(name), Interval(float(m), float(lo), float(hi)))
-        for name, m, lo, hi in zip(run.coords["sd"], middle, low, high, strict=True)
-    ]
-    return [
-        Section(
-            "How much individuals differ",
-            "Standard deviation of the effects of a term on log odds, on average over the"
-            " probabilities that inputs act on.",
-            head=("term", f"median [{round(100 * probability)} % interval]"), rows=rows,
-        )
-    ]  # fmt: skip
+    ends = map(Interval, middle.tolist(), low.tolist(), high.tolist())
+    how = (
+        "Standard deviation of the effects of a term on log odds, on average over the"
+        " probabilities that inputs act on."
+    )
+    head = ("term", f"median [{round(100 * probability)} % interval]")
+    rows = list(zip(map(str, run.coords["sd"]), ends, strict=True))
+    return [Section("How much individuals differ", how, head=head, rows=rows)]

@@ -29,13 +29,21 @@ def is_panel(data: Sequences) -> bool:
 
 def _symbols_of_steps(data: Sequences) -> tuple[IntArray, IntArray]:
     """The main symbols, the most frequent first, and the place of each step's among them."""
-    shares = np.bincount(data.symbols, data.counts, data.num_symbols)
-    main = np.argsort(-shares, kind="stable")[:_MOST_SYMBOLS]
+    main = np.argsort(-data.symbol_totals, kind="stable")[:_MOST_SYMBOLS]
     return main, seen_symbols(data, main)
 
 
 def _among(data: Sequences, main: IntArray) -> str:
     return "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+
+
+def pair_counts(data: Sequences, main: IntArray) -> IntArray:
+    """How often one main symbol came a step after another, ``(num_main, num_main)``."""
+    symbols, counts = seen_symbols(data, main), np.zeros((len(main),) * 2, dtype=np.int64)
+    before, after = symbols[:-1], symbols[1:]
+    both = data.follows[1:] & (before >= 0) & (after >= 0)
+    np.add.at(counts, (before[both], after[both]), 1)
+    return counts
 
 
 def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
@@ -45,12 +53,8 @@ def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
 
 def pairs_in_data(data: Sequences) -> Section:
     """What follows what in all sequences, where both steps have an observation."""
-    main, symbols = _symbols_of_steps(data)
-    both = data.follows[1:] & (symbols[1:] >= 0) & (symbols[:-1] >= 0)
-    steps = np.flatnonzero(both) + 1
-    counts = np.zeros((len(main), len(main)), dtype=np.int64)
-    np.add.at(counts, (symbols[steps - 1], symbols[steps]), 1)
-    names = [labels_of(data)[k] for k in main]
+    main, _ = _symbols_of_steps(data)
+    counts, names = pair_counts(data, main), [labels_of(data)[k] for k in main]
     return Section(
         "What follows what",
         f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
@@ -105,18 +109,15 @@ class StandingOut(NamedTuple):
     def of(cls, past: StepProbs, change: NextChange) -> "StandingOut":
         """What a run says of the steps and of those ahead."""
         data, size = past.sequences, past.sequences.num_sequences
-        step = data.step_of_entry
-        sequence = np.searchsorted(data.offsets, step, side="right") - 1
+        step, sequence = data.step_of_entry, data.sequence_of_step
         logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
-        sums = np.bincount(sequence, data.counts * logs, size)
-        sequence_of_step = np.repeat(np.arange(size), data.lengths)
-        times = np.bincount(sequence_of_step, data.totals, size)
+        sums = np.bincount(sequence[step], data.counts * logs, size)
+        times = np.bincount(sequence, data.totals, size)
         bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))
         # all steps between two of these are missing, and the first if it was not observed
         runs = np.diff(bounds) - (data.totals[bounds[:-1]] > 0)
         gaps = np.zeros(size, dtype=np.int64)
-        whose = np.searchsorted(data.offsets, bounds[:-1], side="right") - 1
-        np.maximum.at(gaps, whose, runs)
+        np.maximum.at(gaps, sequence[bounds[:-1]], runs)
         return cls(change.lasts[:, 0], np.exp(sums / np.maximum(times, 1)), gaps)
 
     @property
@@ -160,15 +161,13 @@ def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]
 
     Within a group those with a larger share of it come first.
     """
-    states = data.names_of_states(0 if path is None else int(path.max()) + 1)
-    names = [f"state {name}" for name in states]
     if path is None:
-        shares = np.bincount(data.symbols, data.counts, data.num_symbols)
-        main = np.argsort(-shares, kind="stable")
+        main = np.argsort(-data.symbol_totals, kind="stable")
         path, names = seen_symbols(data, main), [labels_of(data)[k] for k in main]
-    sequence = data.sequence_of_step
+    else:
+        names = [f"state {name}" for name in data.names_of_states(int(path.max()) + 1)]
     counts = np.zeros((data.num_sequences, len(names)))
-    np.add.at(counts, (sequence[path >= 0], path[path >= 0]), 1.0)
+    np.add.at(counts, (data.sequence_of_step[path >= 0], path[path >= 0]), 1.0)
     group = counts.argmax(axis=1)
     share = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1.0)
     return np.lexsort((-share, group)), [names[g] for g in group]

@@ -5,7 +5,7 @@ before it has a closed form. `HasStateSpace`: given a draw, the model is a linea
 observed through a link, for which there is a particle filter.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
@@ -92,33 +92,27 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
             " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
         )
     with under_name("run", of="posterior"):
-        model, design = run.model, None
-        if data is None:
-            data = run.data
-        else:
-            design = getattr(run.data, "design", None)
-    converted = data_of(model, data)
+        model, of_run = run.model, run.data
+    converted = data_of(model, of_run if data is None else data)
     sequences = converted if isinstance(converted, Sequences) else as_sequences(data)
+    design = None if data is None else getattr(of_run, "design", None)
     if design is not None and sequences.design is not None:  # coded as the run's
-        cells = table_of(sequences.design)
-        sequences = sequences.with_design(
-            design.like(cells, new_levels=True, num_rows=sequences.num_steps)
-        )
+        cells, size = table_of(sequences.design), sequences.num_steps
+        sequences = sequences.with_design(design.like(cells, new_levels=True, num_rows=size))
     if isinstance(model, MultinomialTrend) and not run.is_of(sequences):
         raise ValueError(
             "data must be the sequences that the run is of, for MultinomialTrend goes on from their"
             " ends alone, got others (sample a run of them)"
         )
-    symbols = sequences.labels
-    labels = run.coords.get("symbol")
+    symbols, labels = sequences.labels, run.coords.get("symbol")
     if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(
             f"data must have the posterior's {len(labels)} symbols, {few_of(labels)}, got"
             f" {len(symbols)}, {few_of(symbols)} (give as_sequences their alphabet= or"
             " num_symbols=)"
         )
-    if isinstance(run.data, Sequences):  # what sticks break by
-        sequences = replace(sequences, order=run.data.order)
+    if isinstance(of_run, Sequences):  # what sticks break by
+        sequences = replace(sequences, order=of_run.order)
     return sequences
 
 
@@ -133,10 +127,8 @@ def draws_of(run: Posterior, names: Iterable[str], max_draws: int) -> list[dict[
     names, most = tuple(names), as_positive_int(max_draws, "max_draws")
     missing = [name for name in names if name not in run]
     if missing:
-        raise ValueError(
-            f"the run lacks {', '.join(missing)}: sample with"
-            f" keep=[{', '.join(repr(name) for name in names)}, ...]"
-        )
+        keep = ", ".join(map(repr, names))
+        raise ValueError(f"the run lacks {', '.join(missing)}: sample with keep=[{keep}, ...]")
     if run.num_draws == 0:
         raise ValueError("the run has no draws")
     taken = [chain.from_iterable(run.thinned(name, most)) for name in names]
@@ -159,16 +151,12 @@ def state_space_draws(
     """
     model, link = run.model, run.link
     if not isinstance(model, HasStateSpace):
-        raise TypeError(
-            "run must be of a model with a state space, as MultinomialLDS is, got one of"
-            f" {type(model).__name__}"
-        )
+        raise TypeError(f"run must be of a model with a state space, got {type(model).__name__}")
     if continued:
         refuse_without_last_states(run)
-    names = [*model.predictive_variables, *(["last_states"] if continued else [])]
+    names = [*model.predictive_variables, *["last_states"] * continued]
     levels = data is not None and data.num_effects > run.data.num_effects
-    names += ["hyperparameters"] if levels else []
-    draws = draws_of(run, names, max_draws)
+    draws = draws_of(run, [*names, *["hyperparameters"] * levels], max_draws)
     if data is not None and levels:
         draws = [model.at_levels(draw, data) for draw in draws]
     points = [model.state_space(draw, link) for draw in draws]
@@ -181,6 +169,13 @@ def states_of(run: Posterior, max_draws: int) -> list[FloatArray]:
     """The states of every step, of `draws_of` as many draws; with noise where that was kept."""
     names = ["states", *(["noise"] if "noise" in run else [])]
     return [joined_states(draw) for draw in draws_of(run, names, max_draws)]
+
+
+def points_and_states(
+    run: Posterior, max_draws: int
+) -> Iterator[tuple[StateSpaceDraw, FloatArray]]:
+    """The parameters of each draw, and the states of every step."""
+    return zip(state_space_draws(run, max_draws), states_of(run, max_draws), strict=True)
 
 
 def refuse_without_last_states(run: Posterior) -> None:

@@ -32,15 +32,15 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_probability
 from pgmult.core.figures.pairs import HeatMap
-from pgmult.core.reports import Report, Section
+from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table, number, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
+from pgmult.sequences import figures
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences
-from pgmult.sequences.figures import in_steps, is_after_last, labels_of, place_columns, places_of
 from pgmult.sequences.models.hmm import chains_of
 from pgmult.sequences.posteriors import draws_of, sequences_of
 
@@ -130,15 +130,13 @@ class States(Answer):
     @property
     def sentences(self) -> list[str]:
         """Whether chains agree, in words."""
-        headline = self.matches.headline("states")
-        lines = [f"{headline[0].upper()}{headline[1:]}."]
+        line = self.matches.headline("states")
         others = np.delete(self.agreement, self.matches.reference)
         if len(others):
-            lines[0] = (
-                f"{lines[0][:-1]}, at {100 * others.min():.0f} % of the steps"
-                f" {'both' if len(others) == 1 else 'all'} hold the same one to be the most"
-                " probable."
-            )
+            who = "both" if len(others) == 1 else "all"
+            line += f", at {100 * others.min():.0f} % of the steps {who} hold the same one to be"
+            line += " the most probable"
+        lines = [f"{line[0].upper()}{line[1:]}."]
         if not self.used.all():
             lines.append(
                 f"{int((~self.used).sum())} of {len(self.used)} chains have other states and are"
@@ -150,7 +148,7 @@ class States(Answer):
         """A row for each number: ``state``, ``what``, ``of``, ``mean`` and its interval."""
         parts: list[tuple[str, Averages, list[str]]] = [
             ("share", self.shares, [""]), ("duration", self.durations, [""]),
-            ("emission", self.emissions, labels_of(self.sequences)),
+            ("emission", self.emissions, figures.labels_of(self.sequences)),
             ("transition", self.transitions, self.names),
         ]  # fmt: skip
         rows = [
@@ -160,21 +158,16 @@ class States(Answer):
             for j, other in enumerate(others)
         ]
         state, what, of, *numbers = (list(column) for column in zip(*rows, strict=True))
-        return Table(
-            f"Hidden states, {self._first} first.",
-            [
-                Column("state", state, "state"), Column("what", what, "what"),
-                Column("of", of, "of"),
-                *with_interval(
-                    "mean", [np.array(n) for n in numbers], "mean", self.probability, number(3)
-                ),
-            ],
-        )  # fmt: skip
+        names = {"state": state, "what": what, "of": of}
+        columns = [Column(name, cells, name) for name, cells in names.items()]
+        values = [np.array(n) for n in numbers]
+        columns += with_interval("mean", values, "mean", self.probability, number(3))
+        return Table(f"Hidden states, {self._first} first.", columns)
 
     def steps(self) -> Table:
         """A row for each step: the state on the most probable path, and probabilities of all."""
         data = self.sequences
-        columns = place_columns(data, *places_of(data, np.arange(data.num_steps)))
+        columns = figures.place_columns(data, data.sequence_of_step, data.place_of_step)
         is_named = data.state_names is not None
         path = np.array(self.names)[self.path] if is_named else self.path + 1
         columns.append(Column("state", path, "state"))
@@ -187,31 +180,24 @@ class States(Answer):
 
     def figure(self) -> HeatMap:
         """The probabilities of symbols (columns) in each state (rows)."""
-        rows = [f"state {name}" for name in self.names]
-        symbols = labels_of(self.sequences)
         return HeatMap(
-            self.emissions.mean, rows, symbols, label="probabilities of symbols in each state",
+            self.emissions.mean, [f"state {name}" for name in self.names],
+            figures.labels_of(self.sequences), label="probabilities of symbols in each state",
             x_label="symbol", y_label="state",
         )  # fmt: skip
 
     def section(self) -> Section:  # type: ignore[override]
         """What a report has of them."""
-        symbols, percent = labels_of(self.sequences), round(100 * self.probability)
-        rows = []
+        symbols, percent = figures.labels_of(self.sequences), round(100 * self.probability)
+        rows, leads = [], self.transitions.mean - 2.0 * np.eye(len(self.names))
         for m, name in enumerate(self.names):
-            emits = self.emissions.mean[m]
+            emits, then = self.emissions.mean[m], int(leads[m].argmax())
             often = np.argsort(-emits, kind="stable")[:3]
-            leads = int(np.argsort(-np.where(np.arange(len(self.names)) == m, -1.0,
-                                         self.transitions.mean[m]), kind="stable")[0])  # fmt: skip
             share, lasts = ([ends[m] for ends in of] for of in (self.shares, self.durations))
-            rows.append(
-                (
-                    name, f"{share[0]:.2f} [{share[1]:.2f}, {share[2]:.2f}]",
-                    f"{in_steps(lasts[0])} [{in_steps(lasts[1])}, {in_steps(lasts[2])}]",
-                    ", ".join(f"{symbols[k]} {emits[k]:.2f}" for k in often),
-                    f"{self.names[leads]} ({self.transitions.mean[m, leads]:.2f})",
-                )
-            )  # fmt: skip
+            likeliest = ", ".join(f"{symbols[k]} {emits[k]:.2f}" for k in often)
+            leads_to = f"{self.names[then]} ({self.transitions.mean[m, then]:.2f})"
+            cells = str(Interval(*share)), figures.steps_in_words(*lasts), likeliest, leads_to
+            rows.append((name, *cells))
         return Section(
             "Hidden states",
             f"Matched over draws and chains, {self._first} first: the share of steps and the"
@@ -292,34 +278,25 @@ def states(
     decoded = replace(decoded, state_names=data_of_run.state_names)
     matched = matched_draws(run, most)
     taken = matched.taken
-    until_last = ~is_after_last(data_of_run)
+    until_last = ~figures.is_after_last(data_of_run)
     weights = None if data_of_run.step_weights is None else data_of_run.step_weights[until_last]
-    shares = np.array([
-        np.average(draw.probs[until_last][:, place], axis=0, weights=weights)
+    shares, emission, moves, leaves = (np.array(draws) for draws in zip(*(
+        (
+            np.average(draw.probs[until_last][:, place], axis=0, weights=weights),
+            draw.values["emission"][place], draw.values["transition"][np.ix_(place, place)],
+            _leaving(model, draw, data_of_run)[place],
+        )
         for draw, place in taken
-    ])  # fmt: skip
-    emission = np.array([draw.values["emission"][place] for draw, place in taken])
-    moves = np.array([draw.values["transition"][np.ix_(place, place)] for draw, place in taken])
-    leaves = np.array([_leaving(model, draw, data_of_run)[place] for draw, place in taken])
+    ), strict=True))  # fmt: skip
     lasts = 1.0 / np.maximum(leaves, _TINY)
     durations = Averages.of(lasts, probability)._replace(mean=np.median(lasts, axis=0))
-    probs, path = _decoded(model, taken, decoded, data is None, filtered)
     by_state = np.concatenate([shares[..., None], lasts[..., None], emission, moves], axis=2)
     return States(
-        by_state.reshape(len(taken), -1),
-        Averages.of(shares, probability),
-        Averages.of(emission, probability),
-        Averages.of(moves, probability),
-        durations,
-        probs,
-        path,
-        decoded,
-        matched.matches,
-        matched.agreement,
-        matched.used,
-        probability,
-        filtered,
-    )
+        by_state.reshape(len(taken), -1), Averages.of(shares, probability),
+        Averages.of(emission, probability), Averages.of(moves, probability), durations,
+        *_decoded(model, taken, decoded, data is None, filtered), decoded,
+        matched.matches, matched.agreement, matched.used, probability, filtered,
+    )  # fmt: skip
 
 
 def matched_draws(run: Posterior, max_draws: int) -> Matched:
@@ -334,12 +311,10 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     fits = max(10, _HELD // (data.num_steps * run.model.num_states))
     draws = list(draws_with_states(run, data, min(max_draws, fits)))
     chains = sorted({draw.chain for draw in draws})
-    orders, means = [], []
-    for c in chains:
-        probs = [np.concatenate([draw.probs, sure]) for draw in draws if draw.chain == c]
-        order, mean = _matched(probs)
-        orders.append(order)
-        means.append(mean)
+    orders, means = zip(*(
+        _matched([np.concatenate([draw.probs, sure]) for draw in draws if draw.chain == c])
+        for c in chains
+    ), strict=True)  # fmt: skip
     fit = np.asarray(run.sample_stats["log_likelihood"]).mean(axis=1)
     reference = int(np.argmax(fit[: len(chains)]))
     matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
@@ -350,8 +325,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     used = np.asarray(matches.found.all(axis=1))
     often = alike[reference].mean(axis=0)
     often[:named] = np.arange(named + 1.0, 1.0, -1.0)
-    frequent = np.argsort(-often, kind="stable")
-    best = alike.argmax(axis=2)
+    frequent, best = np.argsort(-often, kind="stable"), alike.argmax(axis=2)
     taken: list[tuple[_Draw, IntArray]] = []
     for c in np.flatnonzero(used).tolist():
         of_chain = [draw for draw in draws if draw.chain == chains[c]]
@@ -402,17 +376,12 @@ def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
 
 
 def _decoded(
-    model: "MultinomialHMM",
-    taken: Sequence[tuple[_Draw, IntArray]],
-    data: Sequences,
-    fitted: bool,
-    filtered: bool,
-) -> tuple[FloatArray, IntArray]:
+    model: "MultinomialHMM", taken: Sequence[tuple[_Draw, IntArray]], data: Sequences,
+    fitted: bool, filtered: bool,
+) -> tuple[FloatArray, IntArray]:  # fmt: skip
     """Probabilities of states at each step, and the most probable path."""
     total = np.zeros((data.num_steps, model.num_states))
-    initial: Any = 0.0
-    transition: Any = 0.0
-    emission: Any = 0.0
+    sums: list[Any] = [0.0, 0.0, 0.0]  # of first states, transitions and emissions
     which = np.zeros(data.num_steps, dtype=np.int64)
     for draw, place in taken:
         state = model.state_of(draw.values)
@@ -422,14 +391,12 @@ def _decoded(
             probs = draw.probs if fitted else model.state_probs(state, data)
         total += probs[:, place] / len(taken)
         moves, emits, which = model.probs_of_steps(state, data)
-        initial = initial + state.initial[place] / len(taken)
-        transition = transition + moves[:, place][:, :, place] / len(taken)
-        emission = emission + np.take(emits, place, axis=-2) / len(taken)
+        ordered = state.initial[place], moves[:, place][:, :, place], np.take(emits, place, axis=-2)
+        sums = [x + new / len(taken) for x, new in zip(sums, ordered, strict=True)]
     if filtered:
         return total, total.argmax(axis=1)
-    chains = chains_of(
-        data, np.asarray(initial), np.asarray(transition), np.asarray(emission), which
-    )
+    initial, transition, emission = map(np.asarray, sums)
+    chains = chains_of(data, initial, transition, emission, which)
     path = np.empty(data.num_steps, dtype=np.int64)
     over_rows(compiled.likeliest_paths, data.num_sequences, chains, path, grain=1)
     return total, path

@@ -90,18 +90,17 @@ class Transitions(Answer):
         return mean if self.group else mean[:, 0]
 
     def _estimand(
-        self,
-        draws: FloatArray,
-        axes: Mapping[str, Sequence[object]],
-        caption: str,
-        is_ratio: bool = False,
+        self, draws: FloatArray, axes: Mapping[str, Sequence[object]], caption: str, **more: Any
     ) -> Estimand:
-        groups = {self.group: self.values} if self.group else {}
-        labels = {**groups, **axes}
-        return Estimand(
-            draws, tuple(labels), labels, caption=caption, probability=self.probability,
-            is_ratio=is_ratio,
-        )  # fmt: skip
+        labels = {**({self.group: self.values} if self.group else {}), **axes}
+        more |= {"caption": caption, "probability": self.probability}
+        return Estimand(draws, tuple(labels), labels, **more)
+
+    def _pairs(self, values: FloatArray, caption: str) -> Estimand:
+        """Averages of what depends on two states."""
+        return self._estimand(
+            self._averaged(values), {"from": self.before, "to": self.after}, caption
+        )
 
     @property
     def draws(self) -> FloatArray:
@@ -111,10 +110,8 @@ class Transitions(Answer):
     @property
     def estimand(self) -> Estimand:
         """The transition probabilities, which can be subtracted, selected and plotted."""
-        axes = {"from": self.before, "to": self.after}
         caption = f"Probability that a {self.what} (to) comes a step after another (from)."
-        caption += self._warning
-        return self._estimand(self.draws, axes, caption)
+        return self._pairs(self.probs, caption + self._warning)
 
     @property
     def mean(self) -> FloatArray:
@@ -158,17 +155,15 @@ class Transitions(Answer):
         """
         leaves = self._averaged(1.0 - np.diagonal(self._square(), axis1=3, axis2=4))
         ends = (leaves >= _HARDLY).reshape(-1, len(self.before)).mean(axis=0) > 0.5
-        caption = f"Mean steps of a visit to a {self.what}."
+        if not ends.any():
+            raise ValueError(f"durations need a {self.what} that is left, nobody leaves any")
+        caption, names = f"Mean steps of a visit to a {self.what}.", np.asarray(self.before)
         if not ends.all():
-            lasting = few_of(np.asarray(self.before)[~ends])
-            if not ends.any():
-                raise ValueError(f"durations need a {self.what} that is left, nobody leaves any")
-            caption += f" Nobody leaves {lasting}."
+            caption += f" Nobody leaves {few_of(names[~ends])}."
         if (leaves[..., ends] < _HARDLY).any():
             caption += f" A visit that hardly ever ends has {1.0 / _HARDLY:,.0f}."
         lasts = 1.0 / np.maximum(leaves[..., ends], _HARDLY)
-        names = [name for name, is_left in zip(self.before, ends, strict=True) if is_left]
-        return self._estimand(lasts, {"in": names}, caption, is_ratio=True)
+        return self._estimand(lasts, {"in": names[ends].tolist()}, caption, is_ratio=True)
 
     def reach(self, steps: int | None = None) -> Estimand:
         """Probability of being in each state at least once within so many steps, from each.
@@ -186,10 +181,7 @@ class Transitions(Answer):
                 ever = moves[..., j] + (others @ ever[..., None])[..., 0]
             chances[..., j] = ever
         within = "ever" if steps is None else f"within {steps} steps"
-        caption = f"Probability of reaching a {self.what} (to) {within}."
-        return self._estimand(
-            self._averaged(chances), {"from": self.before, "to": self.after}, caption
-        )
+        return self._pairs(chances, f"Probability of reaching a {self.what} (to) {within}.")
 
     def occupancy(self, steps: int) -> Estimand:
         """Shares of the states 0, 1, ..., `steps` steps after each."""
@@ -199,9 +191,8 @@ class Transitions(Answer):
             shares.append(shares[-1] @ moves)
         averages = self._averaged(np.stack(shares, axis=4))
         axes = {"from": self.before, "step": range(steps + 1), "to": self.after}
-        return self._estimand(
-            averages, axes, f"Share of each {self.what} (to) so many steps ahead."
-        )
+        caption = f"Share of each {self.what} (to) so many steps ahead."
+        return self._estimand(averages, axes, caption)
 
     def time_in(self, steps: int) -> Estimand:
         """Expected number of the next `steps` steps in each state, from each."""
@@ -210,9 +201,8 @@ class Transitions(Answer):
         for _ in range(as_positive_int(steps, "steps") - 1):
             power = power @ moves
             total = total + power
-        axes = {"from": self.before, "to": self.after}
-        caption = f"Expected number of the next {steps} steps in each {self.what} (to)."
-        return self._estimand(self._averaged(total), axes, caption)
+        what = f"Expected number of the next {steps} steps in each {self.what} (to)."
+        return self._pairs(total, what)
 
     # ------------------------------------------------------------------ shown
 
@@ -235,25 +225,18 @@ class Transitions(Answer):
     def section(self, title: str = "Transitions", note: str = "", **options: object) -> Section:
         """A matrix with intervals, and its heat map."""
         answer = self.estimand
-        mean, low, high = (
-            x.reshape(-1, len(self.after)) for x in (answer.mean, answer.lower, answer.upper)
-        )
-        cells = [
-            (*(pair if self.group else pair[1:]), *(
-                f"{m:.2f} [{a:.2f}, {b:.2f}]" if b - a > 1e-12 else f"{m:.2f}"
-                for m, a, b in zip(*row, strict=True)
-            ))
-            for pair, row in zip(self._rows, zip(mean, low, high, strict=True), strict=True)
-        ]  # fmt: skip
-        percent = round(100 * self.probability)
+        ends = zip(answer.mean.ravel(), answer.lower.ravel(), answer.upper.ravel(), strict=True)
+        cells = [f"{m:.2f} [{a:.2f}, {b:.2f}]" if b - a > 1e-12 else f"{m:.2f}" for m, a, b in ends]
+        rows = zip(self._rows, np.reshape(cells, (-1, len(self.after))), strict=True)
         note = note or (
             f"The probability that a {self.what} (columns) comes a step after another (rows), with"
-            f" {percent} % intervals; steps that were missing are summed out.{self._warning}"
+            f" {round(100 * self.probability)} % intervals; steps that were missing are summed"
+            f" out.{self._warning}"
         )
-        group = [self.group] if self.group else []
+        head = [self.group, "after", *self.after][not self.group :]
         return Section(
-            title, note, head=(*group, "after", *self.after), rows=cells, shown=24,
-            figures=[self.figure(**options)],
+            title, note, head=head, figures=[self.figure(**options)], shown=24,
+            rows=[(*pair[not self.group :], *row.tolist()) for pair, row in rows],
         )  # fmt: skip
 
     def sentence(self, state: int) -> str:
@@ -330,7 +313,7 @@ def transitions(
     """
     probability = as_probability(probability, "probability")
     most, data = as_positive_int(max_draws, "max_draws"), sequences_of(run)
-    settings = as_mapping(at, "at")
+    settings, names = as_mapping(at, "at"), labels_of(data)
     if (settings or by is not None) and data.design is None:
         raise ValueError(
             f"{'by' if by else 'at'} must name an input of the run, and this one has none (fit with"
@@ -339,7 +322,6 @@ def transitions(
     if isinstance(run.model, MarkovChain):
         draws = draws_of(run, ["rows"], most)
         probs = run.model.transition_probs({"rows": np.array([d["rows"] for d in draws])})
-        names = labels_of(data)
         before = [" ".join(names[k] for k in c) for c in run.model.contexts_of_symbols(data)]
         return Transitions(
             probs[:, None, None], np.ones((len(probs), 1, 1, len(before))), before, names, "", (),
@@ -347,18 +329,17 @@ def transitions(
         )  # fmt: skip
     model: MultinomialHMM = run.model
     if isinstance(model, MixedMarkovChain):  # whose states are the symbols
-        names, what = labels_of(data), "symbol"
         taken = [(draw, np.arange(len(names))) for draw in draws_with_states(run, data, most)]
+        what = "symbol"
     else:
         taken, what = matched_draws(run, most).taken, "hidden state"
         names = data.names_of_states(model.num_states)
-    values = {
-        name: np.array([draw.values[name] for draw, _ in taken])
-        for name in model.predictive_variables
-    }
+    variables = model.predictive_variables
+    values = {name: np.array([draw.values[name] for draw, _ in taken]) for name in variables}
     places = np.array([place for _, place in taken])
     column, levels, designs, parts = _settings(data, settings, by)
     matrices, weights = list[FloatArray](), list[FloatArray]()
+    of_step = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
     for design, part in zip(designs, parts, strict=True):
         steps = np.flatnonzero(data.follows & part)
         if design is None:
@@ -370,27 +351,25 @@ def transitions(
                 steps, cell = steps[chosen], np.arange(len(chosen))
                 rows = design.take(steps)
             moves = model.transition_probs(values, rows)
-        visits, times = np.zeros(moves.shape[:3]), np.ones(len(steps))
-        if data.step_weights is not None:
-            times = data.step_weights[steps]
-        for d, (draw, _) in enumerate(taken):
-            np.add.at(visits[d], cell, times[:, None] * draw.probs[steps - 1])
+        visits = np.zeros(moves.shape[:3])
+        for visited, (draw, _) in zip(visits, taken, strict=True):
+            np.add.at(visited, cell, of_step[steps, None] * draw.probs[steps - 1])
         matrices.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
         weights.append(np.array([v[:, p] for v, p in zip(visits, places, strict=True)]) + 1e-12)
-    size = max(p.shape[1] for p in matrices)
+    note = data.weighting if data.design is not None else ""
     return Transitions(
-        np.stack([_padded(p, size) for p in matrices], axis=1),
-        np.stack([_padded(w, size) for w in weights], axis=1),
-        names, names, column, levels, what, probability,
-        note=data.weighting if data.design is not None else "",
+        _stacked(matrices), _stacked(weights), names, names, column, levels, what, probability,
+        note=note,
     )  # fmt: skip
 
 
-def _padded(values: FloatArray, size: int) -> FloatArray:
-    """Values with zeros appended along the second axis, to a length."""
-    widths = [(0, 0)] * values.ndim
-    widths[1] = (0, size - values.shape[1])
-    return np.pad(values, widths)
+def _stacked(groups: Sequence[FloatArray]) -> FloatArray:
+    """Values of groups along the second axis, all with as many rows, with zeros appended."""
+    draws, *rest = groups[0].shape[0], *groups[0].shape[2:]
+    out = np.zeros((draws, len(groups), max(values.shape[1] for values in groups), *rest))
+    for g, values in enumerate(groups):
+        out[:, g, : values.shape[1]] = values
+    return out
 
 
 def _settings(
@@ -410,20 +389,16 @@ def _settings(
         raise ValueError("at must have one input with several values, and none with by")
     fixed = {name: value for name, value in at.items() if name not in several}
 
-    def design(changes: Mapping[str, Any]) -> Design:
+    def design(**changes: Any) -> Design:
         assert data.design is not None
-        if not changes:
-            return data.design
-        new = {name: np.full(data.num_steps, value) for name, value in changes.items()}
-        return data.design.like({**cells, **new}, num_rows=data.num_steps)
+        new = {name: np.full(data.num_steps, value) for name, value in (fixed | changes).items()}
+        return data.design.like({**cells, **new}, num_rows=data.num_steps) if new else data.design
 
     if several:
         ((column, values),) = several.items()
-        designs = [design({**fixed, column: value}) for value in values]
-        return column, values, [*designs], [every] * len(values)
+        return column, values, [design(**{column: v}) for v in values], [every] * len(values)
     if by is None:
-        return "", (), [design(fixed)], [every]
-    labels = np.asarray(cells[by])
+        return "", (), [design()], [every]
     values = list(label_or_quantile_values(cells[by], data.design.levels_of(by)))
-    one = design(fixed)
-    return by, values, [one] * len(values), [labels == value for value in values]
+    groups = [np.asarray(cells[by]) == value for value in values]
+    return by, values, [design()] * len(values), groups

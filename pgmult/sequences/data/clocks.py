@@ -113,16 +113,14 @@ def warn_of_changed_clocks(times: Array, sequence: IntArray, name: str) -> None:
         start = min(lacking)
         _warn(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
         return
-    (_, hours), rows = np.unique(
-        np.stack([sequence, seconds // _HOUR]), axis=1, return_counts=True
-    )  # fmt: skip
+    pairs = np.stack([sequence, seconds // _HOUR])
+    (_, hours), rows = np.unique(pairs, axis=1, return_counts=True)
     back = _zones_of(hours[rows > np.median(rows)] * _HOUR, -_HOUR)
     hour = np.where(np.isin(seconds // _HOUR * _HOUR, [*back]), seconds // _HOUR, -1)
     second, unsure = shown_twice(seconds, sequence, hour)
     twice = second | unsure
     if twice.any() and _usual_rows(seconds, sequence, ~twice):
-        start = int(hour[twice].min()) * _HOUR
-        outcome = "two hours are taken for one"
+        start, outcome = int(hour[twice].min()) * _HOUR, "two hours are taken for one"
         _warn(name, "twice the rows in the hour", start, "back", back[start], outcome)
 
 

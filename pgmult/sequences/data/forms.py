@@ -17,15 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core import tables
 from pgmult.core.labels import labels_of, numbered
-from pgmult.core.tables import (
-    Cells,
-    chosen_columns,
-    columns_named,
-    exact_array,
-    exact_columns,
-    missing_in,
-)
+from pgmult.core.tables import Cells, columns_named, exact_columns, missing_in
 from pgmult.sequences.data.times import read_times
 
 TIME, STATE = "time", "state"  # columns of a table that had a column for each time
@@ -56,25 +50,15 @@ def from_wide(table: object, wide: str | Sequence[str]) -> dict[str, Cells]:
     rows = np.repeat(np.arange(count), len(columns))
     other = {name: column.take(rows) for name, column in cells.items() if name not in columns}
     states = zip(*(cells[name].values.tolist() for name in columns), strict=True)
-    state = exact_array([None if _is_empty(cell) else cell for row in states for cell in row])
+    state = tables.exact_array([cell if cell == cell else None for row in states for cell in row])
     order = cells[columns[0]].order
     return {**other, TIME: Cells(np.tile(numbers, count)), STATE: Cells(state, order)}
 
 
-def _is_empty(cell: Any) -> bool:
-    return cell is None or cell != cell
-
-
 def from_spells(
-    table: Any,
-    symbol: str,
-    begin: str,
-    end: str,
-    *,
-    sequence: str | None = None,
-    every: str | int | None = None,
-    week_start: str = "monday",
-) -> dict[str, Cells]:
+    table: Any, symbol: str, begin: str, end: str, *, sequence: str | None = None,
+    every: str | int | None = None, week_start: str = "monday",
+) -> dict[str, Cells]:  # fmt: skip
     """A table with a row for each step of one that has a row for each spell in a state.
 
     A spell is at all steps from its begin to its end. The end is the last step of a spell, unless
@@ -92,11 +76,11 @@ def from_spells(
     """
     cells = exact_columns(table, "table")
     values = {name: column.values for name, column in cells.items()}
-    chosen_columns(values, [symbol], "table", "symbol")
-    chosen_columns(values, [begin, end], "table", "begin")
+    tables.chosen_columns(values, [symbol], "table", "symbol")
+    tables.chosen_columns(values, [begin, end], "table", "begin")
     whose, names = np.zeros(len(values[begin]), dtype=np.int64), None
     if sequence is not None:
-        chosen_columns(values, [sequence], "table", "sequence")
+        tables.chosen_columns(values, [sequence], "table", "sequence")
         names, whose = numbered(labels_of(values[sequence], sequence))
     for name in (begin, end):
         if (missing := missing_in(values[name])).any():
@@ -118,19 +102,16 @@ def from_spells(
     if 2 * (begins[follows + 1] == ends[follows]).sum() > len(follows) > 0:
         stop = np.maximum(last, first)  # the step in which the next one begins
     else:  # of a step that two spells share, the later one has all
-        shared = first[follows + 1] == last[follows]
-        stop[follows] = np.where(shared, first[follows + 1], stop[follows])
-    wrong = np.zeros(len(whose), dtype=np.bool_)
-    wrong[follows] = stop[follows] > first[follows + 1]
-    wrong |= last < first
+        stop[follows] -= first[follows + 1] == last[follows]
+    wrong = last < first
+    wrong[follows] |= stop[follows] > first[follows + 1]
     if wrong.any():
         i = int(np.argmax(wrong))
-        j = i if last[i] < first[i] else i + 1
         who = "" if names is None else f" of {sequence} {names[whose[i]]}"
+        then = "" if last[i] < first[i] else f", row {order[i + 1]} begins {begins[i + 1]}"
         raise ValueError(
-            f"spells must not overlap, and end after they begin: row {int(order[i])}{who} has"
-            f" {begins[i]} to {ends[i]}"
-            + (f", row {int(order[j])} begins {begins[j]}" if j > i else "")
+            f"spells must not overlap, and end after they begin: row {order[i]}{who} has"
+            f" {begins[i]} to {ends[i]}{then}"
         )
     lengths = np.maximum(stop - first, 0)
     rows = np.repeat(order, lengths)
@@ -156,10 +137,10 @@ def in_steps(
     named = dict(columns)
     begin, end = named.pop("begin"), named.pop("end")
     if wide is not None:
-        if taken := [name for name in ("symbol", "time", "count", "known") if named.get(name)]:
-            raise ValueError(f"{taken[0]} must be left out where wide names columns of times")
-        if begin or end:
-            raise ValueError("begin and end must be left out where wide names columns of times")
+        taken = [name for name in ("symbol", "time", "count", "known") if named.get(name)]
+        if taken or begin or end:
+            what = taken[0] if taken else "begin and end"
+            raise ValueError(f"{what} must be left out where wide names columns of times")
         long = from_wide(table, wide)
         if named["sequence"] is None:  # a row is a sequence
             size = len(columns_named(list(exact_columns(table, "table")), wide))

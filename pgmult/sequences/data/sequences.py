@@ -27,12 +27,14 @@ from pgmult.core.labels import labels_of, numbered, order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.tables import missing_in
-from pgmult.core.typing import Array, ObservedRows
+from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray, ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
 from pgmult.latent.predictors import latent_of
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
+_Alphabet = Sequence[str] | NDArray[np.str_] | None
+_Index = slice | IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -50,8 +52,8 @@ class Whole:
 
     num_sequences: int
     num_steps: int
-    taken: NDArray[np.int64]
-    reached: NDArray[np.int64]
+    taken: IntArray
+    reached: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -99,13 +101,13 @@ class Sequences:
         What the hidden states that are known are called, the first ones of a model.
     """
 
-    offsets: NDArray[np.int64]
-    indptr: NDArray[np.int64]
+    offsets: IntArray
+    indptr: IntArray
     symbols: NDArray[np.int32]
     counts: NDArray[np.int32]
     num_symbols: int
-    order: NDArray[np.int64]
-    inputs: NDArray[np.float64] | None = None
+    order: IntArray
+    inputs: FloatArray | None = None
     alphabet: NDArray[np.str_] | None = None
     names: NDArray[np.str_] | None = None
     starts: NDArray[Any] | None = None
@@ -114,44 +116,54 @@ class Sequences:
     keys: tuple[str, str] = ("", "")
     rows_of: Whole | None = None
     channels: tuple[int, ...] = ()
-    weights: NDArray[np.float64] | None = None
-    known: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    weights: FloatArray | None = None
+    known: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     state_names: NDArray[np.str_] | None = None
 
     @property
-    def labels(self) -> Array:
-        """What the symbols are called, or their numbers, ``(num_symbols,)``."""
+    def labels(self) -> NDArray[Any]:
+        """What symbols are called; their numbers if they have no names, ``(num_symbols,)``."""
         return np.arange(self.num_symbols) if self.alphabet is None else self.alphabet
 
     @property
-    def observed(self) -> NDArray[np.bool_]:
-        """Whether each step has observations, ``(num_steps,)``."""
-        return np.diff(self.indptr) > 0
-
-    @property
-    def step_of_entry(self) -> NDArray[np.int64]:
-        """The step of each of `symbols`, ``(num_entries,)``."""
-        return np.repeat(np.arange(self.num_steps), np.diff(self.indptr))
-
-    @property
-    def sequence_of_step(self) -> NDArray[np.int64]:
+    def sequence_of_step(self) -> IntArray:
         """The sequence of each step, ``(num_steps,)``."""
         return np.repeat(np.arange(self.num_sequences), self.lengths)
 
     @property
-    def place_of_step(self) -> NDArray[np.int64]:
-        """How many steps of its sequence come before each step, ``(num_steps,)``."""
+    def step_of_entry(self) -> IntArray:
+        """The step of each entry, ``(num_entries,)``."""
+        return np.repeat(np.arange(self.num_steps), np.diff(self.indptr))
+
+    @property
+    def symbol_totals(self) -> FloatArray:
+        """How often each symbol was observed, ``(num_symbols,)``."""
+        return np.bincount(self.symbols, self.counts, self.num_symbols).astype(np.float64)
+
+    @property
+    def observed(self) -> BoolArray:
+        """Whether each step has observations, ``(num_steps,)``."""
+        return np.diff(self.indptr) > 0
+
+    @property
+    def symbol_shares(self) -> FloatArray:
+        """The share of each symbol in all observations, ``(num_symbols,)``."""
+        return np.asarray(self.symbol_totals / self.counts.sum())
+
+    @property
+    def place_of_step(self) -> IntArray:
+        """The place of each step in its sequence, from 0, ``(num_steps,)``."""
         return np.arange(self.num_steps) - np.repeat(self.offsets[:-1], self.lengths)
 
     @property
-    def follows(self) -> NDArray[np.bool_]:
+    def follows(self) -> BoolArray:
         """Whether each step has one before it in its sequence, ``(num_steps,)``."""
         follows = np.ones(self.num_steps, dtype=np.bool_)
         follows[self.offsets[:-1]] = False
         return follows
 
     @property
-    def step_weights(self) -> NDArray[np.float64] | None:
+    def step_weights(self) -> FloatArray | None:
         """The weight of each step, that of its sequence, ``(num_steps,)``."""
         return None if self.weights is None else np.repeat(self.weights, self.lengths)
 
@@ -171,14 +183,12 @@ class Sequences:
         if not self.channels:
             return self
         columns = self.channel_slices[number]
-        order = (
-            self.order[(self.order >= columns.start) & (self.order < columns.stop)] - columns.start
-        )
+        order = self.order[(self.order >= columns.start) & (self.order < columns.stop)]
         one = replace(
-            self, channels=(), num_symbols=columns.stop - columns.start, order=order, rows_of=None,
-            alphabet=None if self.alphabet is None else self.alphabet[columns],
+            self, channels=(), num_symbols=len(order), order=order - columns.start, rows_of=None,
+            alphabet=_at(self.alphabet, columns),
         )  # fmt: skip
-        return with_rows(one, scipy.sparse.csr_array(self.to_csr()[:, columns]))
+        return with_rows(one, self.to_csr()[:, columns])
 
     @property
     def num_sequences(self) -> int:
@@ -191,7 +201,7 @@ class Sequences:
         return len(self.indptr) - 1
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> IntArray:
         """Steps of each sequence, ``(num_sequences,)``."""
         return np.diff(self.offsets)
 
@@ -201,10 +211,9 @@ class Sequences:
         return 0 if self.inputs is None else self.inputs.shape[1]
 
     @property
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> IntArray:
         """Observations of each step, ``(num_steps,)``: 0 where it is missing."""
-        running = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-        return np.diff(running[self.indptr])
+        return np.diff(_ends(self.counts)[self.indptr])
 
     @property
     def num_rows(self) -> int:
@@ -212,12 +221,12 @@ class Sequences:
         return self.num_sequences
 
     @property
-    def row_offsets(self) -> NDArray[np.int64]:
+    def row_offsets(self) -> IntArray:
         """Row r is the steps ``row_offsets[r]:row_offsets[r + 1]``."""
         return self.offsets
 
     @property
-    def row_costs(self) -> NDArray[np.int64]:
+    def row_costs(self) -> IntArray:
         """The relative cost of a sequence in a sweep: its steps."""
         return self.lengths
 
@@ -234,25 +243,15 @@ class Sequences:
         rows = range(self.num_sequences)[chosen]
         if rows.step != 1:
             raise ValueError(f"part must be of neighbouring sequences, got {chosen}")
-        chosen = slice(rows.start, rows.start + len(rows))
-        offsets = self.offsets[chosen.start : chosen.stop + 1]
+        offsets = self.offsets[rows.start : rows.start + len(rows) + 1]
         steps = slice(offsets[0], offsets[-1])
         indptr = self.indptr[steps.start : steps.stop + 1]
         entries = slice(indptr[0], indptr[-1])
+        chosen = slice(rows.start, rows.start + len(rows))
         return replace(
-            self,
-            offsets=offsets - offsets[0],
-            indptr=indptr - indptr[0],
-            symbols=self.symbols[entries],
-            counts=self.counts[entries],
-            inputs=None if self.inputs is None else self.inputs[steps],
-            design=None if self.design is None else self.design.take(steps),
-            names=None if self.names is None else self.names[chosen],
-            known=self.known[steps],
-            weights=None if self.weights is None else self.weights[chosen],
-            starts=None if self.starts is None else self.starts[chosen],
-            rows_of=self.whole,
-        )
+            self._of(chosen, steps, entries), offsets=offsets - offsets[0],
+            indptr=indptr - indptr[0], rows_of=self.whole,
+        )  # fmt: skip
 
     def times(self, sequences: ArrayLike, steps: ArrayLike) -> NDArray[Any] | None:
         """When steps of sequences are, dates or whole numbers; None without times.
@@ -299,22 +298,16 @@ class Sequences:
         ValueError
             If a part of a sequence would be empty.
         """
-        cut = np.broadcast_to(np.asarray(at, dtype=np.int64), self.lengths.shape)
-        cut = np.where(cut < 0, self.lengths + cut, cut)
+        asked = np.broadcast_to(np.asarray(at, dtype=np.int64), self.lengths.shape)
+        cut = np.where(asked < 0, self.lengths + asked, asked)
         bad = (cut <= 0) | (cut >= self.lengths)
         if bad.any():
             s = int(np.argmax(bad))
-            raise ValueError(
-                "at must leave steps on both sides of every cut, got"
-                f" {np.broadcast_to(at, cut.shape)[s]} for sequence {s + 1}, of {self.lengths[s]}"
-                " steps"
-            )
-        middle = self.offsets[:-1] + cut
-        every = np.arange(self.num_sequences)
-        return (
-            self._pieces(self.offsets[:-1], middle, every),
-            self._pieces(middle, self.offsets[1:], every),
-        )
+            got = f"{asked[s]} for sequence {s + 1}, of {self.lengths[s]} steps"
+            raise ValueError(f"at must leave steps on both sides of every cut, got {got}")
+        bounds, every = self.offsets[:-1] + cut, np.arange(self.num_sequences)
+        first = self._pieces(self.offsets[:-1], bounds, every)
+        return first, self._pieces(bounds, self.offsets[1:], every)
 
     def with_design(self, design: Design, *, effects: bool | None = None) -> "Sequences":
         """The same sequences with a design of all steps.
@@ -351,9 +344,7 @@ class Sequences:
         """
         cells = np.asarray(states, dtype=object)
         if cells.shape != (self.num_steps,):
-            raise ValueError(
-                f"states must be one a step, {self.num_steps:,} in all, got shape {cells.shape}"
-            )
+            raise ValueError(f"states must be {self.num_steps:,}, one a step, got {cells.shape}")
         is_known = ~missing_in(cells) & (cells != "")
         if not is_known.any():
             raise ValueError("states must be known at a step at least, got none")
@@ -365,10 +356,8 @@ class Sequences:
     def of_states(self, num_states: int) -> "Sequences":
         """The same sequences, refused where more hidden states are known than a model has."""
         if self.state_names is not None and len(self.state_names) > num_states:
-            raise ValueError(
-                f"num_states must be at least the number of known states,"
-                f" {len(self.state_names)} ({few_of(self.state_names)}), got {num_states}"
-            )
+            known = f"{len(self.state_names)} ({few_of(self.state_names)})"
+            raise ValueError(f"num_states must be at least the known {known}, got {num_states}")
         return self
 
     def names_of_states(self, num_states: int) -> list[str]:
@@ -379,7 +368,7 @@ class Sequences:
     def beginnings(self) -> "Sequences":
         """Every beginning of every sequence, of one step, of two, ..., each a sequence."""
         sizes = np.concatenate([np.arange(1, n + 1) for n in self.lengths])
-        which = np.repeat(np.arange(self.num_sequences), self.lengths)
+        which = self.sequence_of_step
         first = self.offsets[which]
         return self._pieces(first, first + sizes, which)
 
@@ -408,72 +397,58 @@ class Sequences:
             If inputs are missing, superfluous, not finite or of another shape.
         """
         steps = as_repeats(steps, "steps")
-        after = np.repeat(self.offsets[1:], steps)
-        grown, design = None, None
+        after, count = np.repeat(self.offsets[1:], steps), self.num_sequences * steps
+        longer = replace(
+            self, offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
+            indptr=_ends(np.insert(np.diff(self.indptr), after, 0)), inputs=None, rows_of=None,
+            known=np.insert(self.known, after, -1) if self.known.size else self.known,
+        )  # fmt: skip
         if self.design is not None:
-            count = self.num_sequences * steps
             if inputs is None:
                 raise ValueError(
                     f"inputs must say what acts on the steps ahead, a table with {count} rows, one"
                     f" for each of {steps} steps of each sequence (inputs=, --future)"
                 )
-            ahead = inputs
+            if isinstance(inputs, np.ndarray):
+                inputs = inputs.reshape(-1, inputs.shape[-1])
             if not isinstance(inputs, Design):
-                if isinstance(inputs, np.ndarray):
-                    inputs = inputs.reshape(-1, inputs.shape[-1])
                 self.design.report_new_labels(inputs, "inputs")
-                ahead = self.design.like(inputs, new_levels=True, num_rows=count)
+                inputs = self.design.like(inputs, new_levels=True, num_rows=count)
             order = np.insert(np.arange(self.num_steps), after, self.num_steps + np.arange(count))
-            design = joined_designs(self.design, ahead, order)
-        elif self.inputs is None:
+            design = joined_designs(self.design, inputs, order)
+            return longer.with_design(design, effects=self.num_effects > 0)
+        if self.inputs is None:
             if inputs is not None:
                 raise ValueError("these sequences have no inputs, so new steps take none")
-        else:
-            shape = (self.num_sequences, steps, self.num_inputs)
-            if inputs is None:
-                raise ValueError(
-                    f"inputs must say what acts on the steps ahead, of shape {shape} (inputs=)"
-                )
-            new = as_finite(inputs, "inputs")
-            if new.shape != shape:
-                raise ValueError(f"inputs of new steps must have shape {shape}, got {new.shape}")
-            grown = np.insert(self.inputs, after, new.reshape(-1, self.num_inputs), axis=0)
-        per_step = np.insert(np.diff(self.indptr), after, 0)
-        longer = replace(
-            self,
-            offsets=self.offsets + steps * np.arange(self.num_sequences + 1),
-            indptr=np.concatenate([[0], np.cumsum(per_step)]),
-            inputs=grown,
-            known=np.insert(self.known, after, -1) if self.known.size else self.known,
-            rows_of=None,
-        )
-        return longer if design is None else longer.with_design(design)
+            return longer
+        shape = (self.num_sequences, steps, self.num_inputs)
+        if inputs is None:
+            raise ValueError(f"inputs must be those of the steps ahead, of shape {shape}")
+        new = as_finite(inputs, "inputs")
+        if new.shape != shape:
+            raise ValueError(f"inputs of new steps must have shape {shape}, got {new.shape}")
+        new = new.reshape(count, self.num_inputs)
+        return replace(longer, inputs=np.insert(self.inputs, after, new, axis=0))
 
-    def _pieces(
-        self, start: NDArray[np.int64], stop: NDArray[np.int64], sequences: NDArray[np.int64]
-    ) -> "Sequences":
+    def _pieces(self, start: IntArray, stop: IntArray, sequences: IntArray) -> "Sequences":
         """Steps ``start[i]:stop[i]`` of sequence ``sequences[i]``, for all i."""
         steps = _ranges(start, stop)
-        entries = _ranges(self.indptr[steps], self.indptr[steps + 1])
-        per_step = self.indptr[steps + 1] - self.indptr[steps]
+        first, end = self.indptr[steps], self.indptr[steps + 1]
+        part = self._of(sequences, steps, _ranges(first, end))
+        if part.starts is not None:
+            later = self.every * (start - self.offsets[sequences])
+            part = replace(part, starts=part.starts + later)
+        return replace(part, offsets=_ends(stop - start), indptr=_ends(end - first), rows_of=None)
+
+    def _of(self, sequences: _Index, steps: _Index, entries: _Index) -> "Sequences":
+        """What some sequences, steps and entries have, beside where these begin."""
         return replace(
-            self,
-            offsets=np.concatenate([[0], np.cumsum(stop - start)]),
-            indptr=np.concatenate([[0], np.cumsum(per_step)]),
-            symbols=self.symbols[entries],
-            counts=self.counts[entries],
-            inputs=None if self.inputs is None else self.inputs[steps],
-            design=None if self.design is None else self.design.take(steps),
-            names=None if self.names is None else self.names[sequences],
+            self, symbols=self.symbols[entries], counts=self.counts[entries],
+            inputs=_at(self.inputs, steps), names=_at(self.names, sequences),
             known=self.known[steps] if self.known.size else self.known,
-            weights=None if self.weights is None else self.weights[sequences],
-            starts=(
-                None
-                if self.starts is None
-                else self.starts[sequences] + self.every * (start - self.offsets[sequences])
-            ),
-            rows_of=None,
-        )
+            design=None if self.design is None else self.design.take(steps),
+            weights=_at(self.weights, sequences), starts=_at(self.starts, sequences),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         inputs = f", {self.num_inputs} inputs" if self.num_inputs else ""
@@ -499,7 +474,7 @@ def _whole(data: Sequences) -> Whole:
     )  # fmt: skip
 
 
-def _effect_columns(design: Design) -> NDArray[np.float64]:
+def _effect_columns(design: Design) -> FloatArray:
     """A column for each effect of a design's terms; those of new levels last."""
     latent = latent_of(design)
     fresh = [piece.fresh for piece in latent.pieces if piece.fresh is not None]
@@ -507,11 +482,20 @@ def _effect_columns(design: Design) -> NDArray[np.float64]:
     return np.concatenate([block.toarray() for block in columns], axis=1, dtype=np.float64)
 
 
-def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+def _at(values: NDArray[Any] | None, places: _Index) -> NDArray[Any] | None:
+    """Some entries of an array, where there is one."""
+    return None if values is None else values[places]
+
+
+def _ends(lengths: NDArray[Any]) -> IntArray:
+    """Where pieces of these lengths begin and end, one after the other, from 0."""
+    return np.append(0, np.cumsum(lengths, dtype=np.int64))
+
+
+def _ranges(start: IntArray, stop: IntArray) -> IntArray:
     """All the integers of ``start[i]:stop[i]``, one range after the other."""
     lengths = stop - start
-    before = np.cumsum(lengths) - lengths
-    return np.repeat(start - before, lengths) + np.arange(lengths.sum())
+    return np.repeat(start - _ends(lengths)[:-1], lengths) + np.arange(lengths.sum())
 
 
 def as_sequences(
@@ -570,27 +554,20 @@ def as_sequences(
     if alphabet is not None:
         alphabet = as_strings(list(alphabet) if isinstance(alphabet, str) else alphabet, "alphabet")
     if isinstance(data, Sequences):
-        if num_symbols not in (None, data.num_symbols):
-            raise ValueError(f"num_symbols is {num_symbols}, the sequences have {data.num_symbols}")
-        sequences = data
+        _agreed(num_symbols, data.num_symbols)
     else:
-        sequences, alphabet = _read(data, num_symbols, alphabet)
+        data, alphabet = _read(data, num_symbols, alphabet)
         order = "frequency" if order is None else order
     changes: dict[str, Any] = {}
     if alphabet is not None:
-        changes["alphabet"] = _as_labels(alphabet, sequences.num_symbols)
+        changes["alphabet"] = _as_labels(alphabet, data.num_symbols)
     if inputs is not None:
-        changes["inputs"] = _as_inputs(inputs, sequences.lengths)
+        changes["inputs"] = _as_inputs(inputs, data.lengths)
     if names is not None:
-        changes["names"] = _as_names(names, sequences.num_sequences)
+        changes["names"] = _as_names(names, data.num_sequences)
     if order is not None:
-        frequencies = np.bincount(sequences.symbols, sequences.counts, sequences.num_symbols)
-        changes["order"] = as_order(order, frequencies)
-    return replace(sequences, **changes) if changes else sequences
-
-
-_OF_A_WORD = 20  # characters, at most, on average
-_Alphabet = Sequence[str] | NDArray[np.str_] | None
+        changes["order"] = as_order(order, data.symbol_totals)
+    return replace(data, **changes) if changes else data
 
 
 def _read(
@@ -600,12 +577,12 @@ def _read(
     kinds, parts = set(), []
     for s, cells in enumerate(_as_parts(data)):
         if isinstance(cells, _Table):
-            names_of_columns = [str(column) for column in cells.columns]
-            alphabet = names_of_columns if alphabet is None else alphabet
-            if names_of_columns != list(alphabet):
+            columns = [str(column) for column in cells.columns]
+            alphabet = columns if alphabet is None else alphabet
+            if columns != list(alphabet):
                 raise ValueError(
                     f"the columns of sequence {s + 1} must be the alphabet, {few_of(alphabet)}, got"
-                    f" {few_of(names_of_columns)}"
+                    f" {few_of(columns)}"
                 )
         kind, cells = _as_part(cells, s)
         kinds.add(kind)
@@ -613,35 +590,35 @@ def _read(
     if not parts:
         raise ValueError("data must hold at least one sequence, got none")
     lengths = np.array([cells.shape[0] for cells in parts])
-    if (lengths == 0).any():
-        raise ValueError(
-            f"data must have a step a sequence, sequence {lengths.argmin() + 1} is empty"
-        )
+    if not lengths.all():
+        raise ValueError(f"data must have steps, sequence {lengths.argmin() + 1} is empty")
     if len(kinds) > 1:
         raise ValueError(f"data must be of one kind, got {' and '.join(sorted(kinds))}")
-    kind, requested = kinds.pop(), num_symbols
-    if kind == "labels":
+    requested = num_symbols
+    if "labels" in kinds:
         parts, alphabet = _number_labels(parts, alphabet)
         num_symbols = _agreed(num_symbols, len(alphabet))
-    if kind == "counts":
-        indptr, symbols, counts, width = _from_counts(parts)
-        num_symbols = _agreed(num_symbols, width)
+    if "counts" in kinds:
+        table = _from_counts(parts)
+        num_symbols = _agreed(num_symbols, table.shape[1])
     else:
-        indptr, symbols, counts, num_symbols = _from_symbols(
-            parts, len(alphabet) if num_symbols is None and alphabet is not None else num_symbols
-        )
+        asked = num_symbols if num_symbols or alphabet is None else len(alphabet)
+        table = _from_symbols(parts, asked)
+        num_symbols = table.shape[1]
     if requested is None and num_symbols > _MOST_SYMBOLS:
         raise ValueError(
-            f"data must be symbols below {_MOST_SYMBOLS:,}, got {num_symbols - 1:,} (num_symbols="
-            " says how many there are, if they are meant)"
+            f"data must be symbols below {_MOST_SYMBOLS:,} unless num_symbols is given, got"
+            f" {num_symbols - 1:,}"
         )
     if num_symbols < 2:
         raise ValueError(f"data must have at least 2 symbols, got {num_symbols}")
-    if len(symbols) == 0:
+    if not table.nnz:
         raise ValueError("data must hold an observation: all steps are missing")
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     order = np.arange(num_symbols)
-    return Sequences(offsets, indptr, symbols, counts, num_symbols, order), alphabet
+    return Sequences(_ends(lengths), *_arrays_of(table), num_symbols, order), alphabet
+
+
+_OF_A_WORD = 20  # characters, at most, on average
 
 
 @runtime_checkable
@@ -737,9 +714,8 @@ def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array
     if words and array.ndim == 1 and _is_labels(array):
         return "labels", array
     if array.dtype.kind not in "iufb":
-        raise TypeError(
-            f"data must hold integers, strings or counts, got {array.dtype} in sequence {s + 1}"
-        )
+        got = f"{array.dtype} in sequence {s + 1}"
+        raise TypeError(f"data must hold integers, strings or counts, got {got}")
     if array.ndim not in (1, 2):
         raise ValueError(f"data must have 1 or 2 axes, got shape {array.shape} in sequence {s + 1}")
     return ("counts" if array.ndim == 2 else "symbols"), array
@@ -752,6 +728,7 @@ def few_of(symbols: Iterable[object]) -> str:
 
 
 def _agreed(num_symbols: int | None, number: int) -> int:
+    """The number of symbols that data have, if it is the one asked for."""
     if num_symbols not in (None, number):
         raise ValueError(f"num_symbols is {num_symbols}, the data have {number}")
     return number
@@ -806,13 +783,9 @@ def _number_labels(
     return numbered, labels
 
 
-def _from_symbols(
-    parts: list[object], num_symbols: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
-    rows = []
-    for s, cells in enumerate(parts):
-        row = np.asarray(cells)
-        top = 2**31 - 1 if num_symbols is None else num_symbols
+def _from_symbols(parts: list[NDArray[Any]], num_symbols: int | None) -> scipy.sparse.csr_array:
+    top = 2**31 - 1 if num_symbols is None else num_symbols
+    for s, row in enumerate(parts):
         bad = ~((row >= -1) & (row < top) & (row == np.floor(row)))
         if bad.any():
             t = int(np.argmax(bad))
@@ -820,29 +793,23 @@ def _from_symbols(
                 f"data must be symbols from 0 to {'K - 1' if num_symbols is None else top - 1},"
                 f" got {row[t]} at step {t + 1} of sequence {s + 1} (a missing step is -1)"
             )
-        rows.append(row.astype(np.int32))
-    steps = np.concatenate(rows)
-    observed = steps >= 0
-    symbols = steps[observed]
+    steps = np.concatenate([row.astype(np.int32) for row in parts])
+    symbols = steps[steps >= 0]
     if num_symbols is None:
         num_symbols = int(symbols.max(initial=-1)) + 1
-    indptr = np.concatenate([[0], np.cumsum(observed)]).astype(np.int64)
-    return indptr, symbols, np.ones(len(symbols), dtype=np.int32), num_symbols
+    entries = np.ones(len(symbols), dtype=np.int32), symbols, _ends(steps >= 0)
+    return scipy.sparse.csr_array(entries, shape=(len(steps), num_symbols))
 
 
-def _from_counts(
-    parts: list[Any],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], int]:
+def _from_counts(parts: list[Any]) -> scipy.sparse.csr_array:
     matrices: list[Any] = []
     for s, cells in enumerate(parts):
-        sparse = scipy.sparse.issparse(cells)
-        what = f"data's {'stored ' * sparse}counts of sequence {s + 1}"
-        integers = as_counts(cells.data if sparse else cells, what)
-        matrix = (
-            scipy.sparse.csr_array((integers, cells.indices, cells.indptr), shape=cells.shape)
-            if sparse
-            else scipy.sparse.csr_array(integers)
-        )
+        if scipy.sparse.issparse(cells):
+            counts = as_counts(cells.data, f"data's stored counts of sequence {s + 1}")
+            entries = counts, cells.indices, cells.indptr
+            matrix = scipy.sparse.csr_array(entries, shape=cells.shape)
+        else:
+            matrix = scipy.sparse.csr_array(as_counts(cells, f"data's counts of sequence {s + 1}"))
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
             raise ValueError(
                 f"data must count the same symbols in every sequence, got {matrix.shape[1]}"
@@ -857,21 +824,14 @@ def _from_counts(
     if largest >= 2**31:
         raise ValueError(f"data must be counts below 2**31, got {largest}")
     table.eliminate_zeros()
-    return (
-        table.indptr.astype(np.int64),
-        table.indices.astype(np.int32),
-        table.data.astype(np.int32),
-        int(table.shape[1]),
-    )
+    return table
 
 
 def _as_labels(labels: Sequence[str] | NDArray[np.str_], num_symbols: int) -> NDArray[np.str_]:
     array = np.asarray(list(labels), dtype=np.str_)
-    if array.shape != (num_symbols,) or len(np.unique(array)) != num_symbols:
-        raise ValueError(
-            f"alphabet must have {num_symbols} different labels, got {len(array)} of which"
-            f" {len(np.unique(array))} differ"
-        )
+    if not len(array) == len(different := np.unique(array)) == num_symbols:
+        got = f"{len(array)} of which {len(different)} differ"
+        raise ValueError(f"alphabet must have {num_symbols} different labels, got {got}")
     return array
 
 
@@ -882,23 +842,18 @@ def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> ND
     return array
 
 
-def _as_inputs(inputs: Any, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    total = int(lengths.sum())
+def _as_inputs(inputs: Any, lengths: IntArray) -> FloatArray:
     if isinstance(inputs, list | tuple) and len(inputs) == len(lengths) and np.ndim(inputs[0]) == 2:
         arrays = [as_finite(rows, f"inputs of sequence {s + 1}") for s, rows in enumerate(inputs)]
-        for s, array in enumerate(arrays):
-            if array.shape != (lengths[s], arrays[0].shape[1]):
+        for s, (array, length) in enumerate(zip(arrays, lengths.tolist(), strict=True)):
+            if array.shape != (shape := (length, arrays[0].shape[1])):
                 raise ValueError(
-                    f"inputs of sequence {s + 1} must have shape"
-                    f" {(int(lengths[s]), arrays[0].shape[1])}, got {array.shape}"
+                    f"inputs of sequence {s + 1} must have shape {shape}, got {array.shape}"
                 )
-        array = np.concatenate(arrays)
-    else:
-        array = as_finite(inputs, "inputs")
+        inputs = np.concatenate(arrays)
+    array, total = as_finite(inputs, "inputs"), int(lengths.sum())
     if array.ndim != 2 or len(array) != total or array.shape[1] == 0:
-        raise ValueError(
-            f"inputs must have shape ({total}, num_inputs), one row a step, got {array.shape}"
-        )
+        raise ValueError(f"inputs must have shape ({total}, num_inputs), got {array.shape}")
     return array
 
 
@@ -914,22 +869,16 @@ def sequences_for(model: str, data: object, *takes: str) -> Sequences:
             " (MultinomialHMM takes several)"
         )
     if sequences.known.size and "known states" not in takes:
-        raise ValueError(
-            f"{model} has no hidden states to be known (MultinomialHMM and MixedHMM have)"
-        )
+        raise ValueError(f"{model} has no hidden states (MultinomialHMM and MixedHMM have)")
     if (sequences.inputs is not None or sequences.design is not None) and "inputs" not in takes:
-        raise ValueError(
-            f"{model} takes no inputs, the sequences have some (MixedHMM and MixedMarkovChain take"
-            " them)"
-        )
+        raise ValueError(f"{model} takes no inputs (MixedHMM and MixedMarkovChain take them)")
     return sequences
 
 
 def step_rows(data: Sequences) -> ObservedRows:
     """The steps as rows of counts, dense, with their totals, sequences and inputs."""
-    sequence = np.repeat(np.arange(data.num_sequences), data.lengths)
     constants: dict[str, Any] = {
-        "totals": (("step",), data.totals), "sequence_of_step": (("step",), sequence),
+        "totals": (("step",), data.totals), "sequence_of_step": (("step",), data.sequence_of_step),
     }  # fmt: skip
     if data.inputs is not None:
         constants["inputs"] = (("step", "input"), data.inputs)
@@ -967,39 +916,38 @@ def in_channels(channels: Mapping[str, object]) -> Sequences:
     for name, data in sequences.items():
         if data.lengths.tolist() != first.lengths.tolist():
             raise ValueError(f"channels must have the same steps, {name!r} differs from the first")
-    labels = [
-        f"{name}: {label}"
-        for name, data in sequences.items()
-        for label in (range(data.num_symbols) if data.alphabet is None else data.alphabet)
-    ]
+    labels = [f"{name}: {label}" for name, data in sequences.items() for label in data.labels]
     sizes = tuple(data.num_symbols for data in sequences.values())
     before = np.cumsum([0, *sizes[:-1]])
     order = [data.order + start for data, start in zip(sequences.values(), before, strict=True)]
     rows = scipy.sparse.hstack([data.to_csr() for data in sequences.values()], format="csr")
     return replace(
-        with_rows(first, scipy.sparse.csr_array(rows)), num_symbols=sum(sizes), channels=sizes,
+        with_rows(first, rows), num_symbols=sum(sizes), channels=sizes,
         order=np.concatenate(order), alphabet=np.array(labels),
     )  # fmt: skip
 
 
-def with_rows(like: Sequences, rows: "scipy.sparse.csr_array") -> Sequences:
-    """The same sequences with other observations, ``(num_steps, num_symbols)``."""
-    return replace(
-        like, indptr=rows.indptr.astype(np.int64), symbols=rows.indices.astype(np.int32),
-        counts=rows.data.astype(np.int32),
-    )  # fmt: skip
+def with_rows(like: Sequences, rows: Any) -> Sequences:
+    """The same sequences with other observations, a sparse array ``(num_steps, num_symbols)``."""
+    rows = scipy.sparse.csr_array(rows)
+    indptr, symbols, counts = _arrays_of(rows)
+    return replace(like, indptr=indptr, symbols=symbols, counts=counts)
 
 
-def one_of(chances: NDArray[np.float64], probs: NDArray[np.float64]) -> NDArray[np.int64]:
+def _arrays_of(rows: Any) -> tuple[IntArray, NDArray[np.int32], NDArray[np.int32]]:
+    """Where the entries of each step begin, their symbols and their counts."""
+    symbols, counts = rows.indices.astype(np.int32), rows.data.astype(np.int32)
+    return rows.indptr.astype(np.int64), symbols, counts
+
+
+def one_of(chances: FloatArray, probs: FloatArray) -> IntArray:
     """A draw from each row of probabilities, by one uniform number each."""
     running = np.cumsum(probs, axis=-1)
     u = chances * running[..., -1]
     return np.asarray((running <= u[..., None]).sum(axis=-1))
 
 
-def simulate_symbols(
-    rng: np.random.Generator, probs: NDArray[np.float64], like: Sequences
-) -> Sequences:
+def simulate_symbols(rng: np.random.Generator, probs: FloatArray, like: Sequences) -> Sequences:
     """Draw the observations of every step given its probabilities.
 
     Parameters
@@ -1019,7 +967,7 @@ def simulate_symbols(
             simulate_symbols(rng, probs[:, columns], like.channel(number)).to_csr()
             for number, columns in enumerate(like.channel_slices)
         ]
-        return with_rows(like, scipy.sparse.csr_array(scipy.sparse.hstack(each, format="csr")))
+        return with_rows(like, scipy.sparse.hstack(each, format="csr"))
     totals = like.totals
     rows = np.flatnonzero(totals == 1)
     single = one_of(rng.random(len(rows)), probs[rows])

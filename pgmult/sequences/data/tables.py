@@ -26,31 +26,19 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pgmult.core import tables
 from pgmult.core.arguments import as_kind, as_strings, under_name
 from pgmult.core.dates import dates_of
 from pgmult.core.labels import find_labels, labels_of, numbered, warn_of_look_alikes
-from pgmult.core.tables import (
-    Cells,
-    as_columns,
-    chosen_columns,
-    counts_of,
-    exact_columns,
-    missing_in,
-    one_role_each,
-)
-from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_finite
+from pgmult.core.tables import Cells, exact_columns, missing_in
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.validate import as_finite, refuse_rows
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
+from pgmult.sequences.data import times
 from pgmult.sequences.data.forms import in_steps
 from pgmult.sequences.data.sequences import Sequences, as_sequences, in_channels, in_one_form
-from pgmult.sequences.data.times import (
-    Clock,
-    in_passed_time,
-    read_times,
-    refuse_moved_times,
-    refuse_sparse_steps,
-)
+from pgmult.sequences.data.times import Clock, in_passed_time, read_times
 
 _MOST_STEPS = 10**8
 _FEW_TWICE = 0.1  # of the times that have a row
@@ -133,11 +121,14 @@ def sequences_of(
     TypeError
         If `table` is no table.
     """
-    if isinstance(symbol, list | tuple) and len(symbol) > 1:
+    channels = [symbol] if symbol is None or isinstance(symbol, str) else list(symbol)
+    if not channels:
+        raise ValueError(f"symbol must name at least one column, got {symbol!r}")
+    if len(channels) > 1:
         if wide is not None:
             raise ValueError("symbol must be left out where wide names columns of times")
         channels = as_strings(symbol, "symbol")
-        one_role_each({f"symbol {i}": name for i, name in enumerate(channels)})
+        tables.one_role_each({f"symbol {i}": name for i, name in enumerate(channels)})
         return in_channels({
             name: sequences_of(
                 table, symbol=name, sequence=sequence, time=time, begin=begin, end=end,
@@ -146,33 +137,26 @@ def sequences_of(
             )
             for name in channels
         })  # fmt: skip
-    if symbol is None or isinstance(symbol, str):
-        only = symbol
-    elif channels := as_strings(symbol, "symbol"):
-        only = channels[0]
-    else:
-        raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     roles = {
-        "symbol": only, "sequence": sequence, "time": time, "count": count, "begin": begin,
+        "symbol": channels[0], "sequence": sequence, "time": time, "count": count, "begin": begin,
         "end": end, "weight": weight, "known": known,
     }  # fmt: skip
-    one_role_each(roles)
+    tables.one_role_each(roles)
     table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
     only, sequence, time = (named[name] for name in ("symbol", "sequence", "time"))
-    columns, cells = as_columns(table, "table"), exact_columns(table, "table")
+    columns, cells = tables.as_columns(table, "table"), exact_columns(table, "table")
     if only is None:
         raise ValueError("symbol must name the column of the symbols, got None")
 
     def column(name: str, argument: str) -> NDArray[Any]:
-        return chosen_columns(columns, [name], "table", argument)[name]
+        return tables.chosen_columns(columns, [name], "table", argument)[name]
 
     def labelled(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
         names, number = numbered(in_one_form(labels, f"column {name!r}"))
         warn_of_look_alikes(names, f"column {name!r}")
-        if (levels := cells[name].order) is None:
-            return names, number
-        rank = {level: i for i, level in enumerate(levels)}  # that of a categorical column
-        order = np.argsort([rank.get(name, len(rank)) for name in names], kind="stable")
+        levels = list(cells[name].order or ())  # of a categorical column
+        ranks = [levels.index(name) if name in levels else len(levels) for name in names.tolist()]
+        order = np.argsort(ranks, kind="stable")
         return names[order], np.argsort(order)[number]
 
     cells_of_symbol = column(only, "symbol")
@@ -189,27 +173,26 @@ def sequences_of(
         names, of_sequence = labelled(labels_of(column(sequence, "sequence"), sequence), sequence)
     number = np.ones(num_rows, dtype=np.int64)
     if count is not None:
-        number = counts_of(column(count, "count"), count)
+        number = tables.counts_of(column(count, "count"), count)
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")
         step, clock = _places_within(of_sequence), Clock()
     else:
         column(time, "time")
-        times, clock = read_times(cells[time], time, every, week_start)
-        passed = in_passed_time(times, clock.unit, of_sequence, time)
+        whens, clock = read_times(cells[time], time, every, week_start)
+        passed = in_passed_time(whens, clock.unit, of_sequence, time)
         step = clock.steps(passed, time)
-        refuse_moved_times(passed, of_sequence, step, clock, time)
+        times.refuse_moved_times(passed, of_sequence, step, clock, time)
         if count is None:
-            observed = ~unknown
-            observations = passed[observed], of_sequence[observed], of_symbol[observed]
             others = {
-                name: columns[name][observed] for name in columns if name not in named.values()
+                name: columns[name][~unknown] for name in columns if name not in named.values()
             }
-            may_repeat = times.values.dtype.kind == "M" and bool(  # clocks show an hour twice
-                (times.values != times.values.astype("datetime64[D]")).any()
-            )
-            _refuse_rows_of_others(observations, symbols, names, named, others, may_repeat)
+            observed = passed[~unknown], of_sequence[~unknown], of_symbol[~unknown]
+            is_twice = _refuse_rows_of_others(observed, names, others)
+            days = whens.values.astype("datetime64[D]") if whens.values.dtype.kind == "M" else step
+            if days is step or (whens.values == days).all():  # else clocks show an hour twice
+                _refuse_contradictions(observed, is_twice, symbols, names, named)
     starts, ends = np.full((2, int(of_sequence.max()) + 1), [[2**62], [-(2**62)]])
     np.minimum.at(starts, of_sequence, step)
     np.maximum.at(ends, of_sequence, step)
@@ -223,7 +206,7 @@ def sequences_of(
     entries = number[~unknown], (place[~unknown], of_symbol[~unknown])
     counts = scipy.sparse.csr_array(entries, shape=(offsets[-1], len(symbols)))
     if time is not None and every is None:
-        refuse_sparse_steps(times.values, of_sequence, place, int(offsets[-1]), time)
+        times.refuse_sparse_steps(whens.values, of_sequence, place, int(offsets[-1]), time)
     parts = [counts[slice(*ends)] for ends in pairwise(offsets)]
     sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
     sequences = replace(sequences, keys=(sequence or "", time or ""))
@@ -231,25 +214,29 @@ def sequences_of(
         weights = _weights_of(column(weight, "weight"), weight, of_sequence)
         sequences = replace(sequences, weights=weights)
     if known is not None:
-        states = _states_of_steps(column(known, "known"), known, place, len(sequences.totals))
+        states = _states_of_steps(column(known, "known"), known, place, sequences.num_steps)
         sequences = sequences.with_known_states(states)
     if inputs is not None:
         with under_name("inputs", of="formula"):
-            if isinstance(inputs, str):
-                needed = parse(inputs).columns
-            else:
-                needed = tuple(table_of(as_kind(inputs, "inputs", Design, "or a formula")))
-            covariates = _inputs_of_steps(cells, needed, place, unknown, sequences)
-            size = sequences.num_steps
-            if isinstance(inputs, str):
-                design = make_design(covariates, size, inputs, every_term=True, maps=maps)
-            else:
-                inputs.report_new_labels(covariates, "inputs")
-                design = inputs.like(covariates, new_levels=True, num_rows=size)
+            design = _design_of(inputs, cells, place, unknown, sequences, maps)
         sequences = sequences.with_design(design)
     if time is None:
         return sequences
     return replace(sequences, starts=clock.times(starts), every=clock.every)
+
+
+def _design_of(
+    inputs: object, cells: Mapping[str, Cells], place: IntArray, unknown: BoolArray,
+    data: Sequences, maps: Mapping[str, object] | None,
+) -> Design:  # fmt: skip
+    """The design of all steps by a formula, or like another one."""
+    if isinstance(inputs, str):
+        covariates = _inputs_of_steps(cells, parse(inputs).columns, place, unknown, data)
+        return make_design(covariates, data.num_steps, inputs, every_term=True, maps=maps)
+    design = as_kind(inputs, "inputs", Design, "or a formula")
+    covariates = _inputs_of_steps(cells, tuple(table_of(design)), place, unknown, data)
+    design.report_new_labels(covariates, "inputs")
+    return design.like(covariates, new_levels=True, num_rows=data.num_steps)
 
 
 def _places_within(sequence: IntArray) -> IntArray:
@@ -265,13 +252,9 @@ def _weights_of(cells: Array, name: str, sequence: IntArray) -> FloatArray:
     """The weight of each sequence, which all of its rows have."""
     weights = as_finite(cells, f"column {name!r}")
     _, first = np.unique(sequence, return_index=True)
-    for wrong, what in (
-        (weights != weights[first[sequence]], "be the same in all rows of a sequence"),
-        (weights <= 0.0, "have positive weights"),
-    ):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise ValueError(f"column {name!r} must {what}, got {weights[row]:g} at row {row}")
+    differs = weights != weights[first[sequence]]
+    refuse_rows(differs, weights, name, "be the same in all rows of a sequence")
+    refuse_rows(weights <= 0.0, weights, name, "have positive weights")
     return weights[first]
 
 
@@ -281,96 +264,89 @@ def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -
     rows = np.flatnonzero(~missing_in(cells))
     labels = labels_of(cells[rows], name)
     states[place[rows]] = labels
-    if len(differs := np.flatnonzero(states[place[rows]] != labels)):
-        row = int(rows[differs[0]])
-        raise ValueError(
-            f"column {name!r} must have one state a step, got {labels[differs[0]]} at row {row} and"
-            f" {states[place[row]]} in another row of the step"
-        )
+    differs = np.zeros(len(cells), dtype=np.bool_)
+    differs[rows] = states[place[rows]] != labels
+    refuse_rows(differs, cells, name, "have one state a step, as in the last row of it")
     return states
 
 
 def _refuse_rows_of_others(
-    at: tuple[Array, IntArray, IntArray],
-    symbols: NDArray[np.str_],
-    names: NDArray[np.str_] | None,
-    roles: Mapping[str, object],
+    at: tuple[Array, IntArray, IntArray], names: NDArray[np.str_] | None,
     others: Mapping[str, Array],
-    may_repeat: bool,
-) -> None:
-    """Refuse several rows of one time that are of different sequences, or that contradict.
+) -> IntArray:  # fmt: skip
+    """How many rows have the time and sequence of each, refused if they are of several sequences.
 
     Parameters
     ----------
     at : arrays, ``(num_rows,)``
         Times, sequences and symbols of the rows that have a symbol.
-    symbols, names : arrays
-        What symbols and sequences are called.
-    roles : mapping
-        From arguments to columns.
+    names : array, optional
+        What sequences are called.
     others : mapping from str to array
         Columns without a role.
-    may_repeat : bool
-        Whether times of a few rows may be there twice.
+    """
+    times, sequence, _ = at
+    moment = np.unique(times, return_inverse=True)[1].reshape(-1)
+    _, which, often = np.unique(
+        np.stack([sequence, moment]), axis=1, return_inverse=True, return_counts=True
+    )
+    is_twice = often[which.reshape(-1)]
+    for name, cells in others.items() if names is None and often.max() > 1 else ():
+        if cells.dtype.kind == "f" or missing_in(cells).any():
+            continue
+        levels, number = np.unique(cells.astype(np.str_), return_inverse=True)
+        apart = len(np.unique(np.stack([number.reshape(-1), moment]), axis=1).T) == len(moment)
+        if apart and 1 < len(levels) <= len(moment) / 2:  # it says whose rows these are
+            raise ValueError(
+                f"sequence must be a column where a time has several rows: {often.max()} rows of"
+                f" {times[np.argmax(is_twice > 1)]} are of different {name!r}, so sequence={name!r}"
+                " says whose they are (leave that column out of the table if all are observations"
+                " of one sequence)"
+            )
+    return is_twice
+
+
+def _refuse_contradictions(
+    at: tuple[Array, IntArray, IntArray], often: IntArray, symbols: NDArray[np.str_],
+    names: NDArray[np.str_] | None, roles: Mapping[str, object],
+) -> None:  # fmt: skip
+    """Refuse rows of one time and sequence with different symbols, where few times have several.
+
+    `often` is how many rows have the time and sequence of each; `roles` are columns by arguments.
     """
     times, sequence, symbol = at
-    moment = np.unique(times, return_inverse=True)[1].reshape(-1)
-    pair = np.stack([sequence, moment])
-    _, first, which, often = np.unique(
-        pair, axis=1, return_index=True, return_inverse=True, return_counts=True
-    )
-    which = which.reshape(-1)
-    if (often > 1).sum() == 0:
+    share = (often > 1) / often
+    if not 0 < share.sum() <= _FEW_TWICE * (1.0 / often).sum():
         return
-    if names is None:  # would a column say whose rows these are?
-        for name, cells in others.items():
-            if cells.dtype.kind == "f" or missing_in(cells).any():
-                continue
-            levels, number = np.unique(cells.astype(np.str_), return_inverse=True)
-            number = number.reshape(-1)
-            apart = len(np.unique(np.stack([number, moment]), axis=1).T) == len(moment)
-            if apart and 1 < len(levels) <= len(moment) / 2:
-                row = int(np.flatnonzero(often[which] > 1)[0])
-                raise ValueError(
-                    f"sequence must be a column where a time has several rows: {often.max()} rows"
-                    f" of {times[row]} are of different {name!r}, so sequence={name!r} says whose"
-                    f" they are (leave that column out of the table if all are observations of one"
-                    " sequence)"
-                )
-    differs = np.flatnonzero(symbol != symbol[first[which]])
-    if len(differs) and not may_repeat and (often > 1).mean() <= _FEW_TWICE:
-        row = int(differs[0])
-        who = "" if names is None else f" of {roles['sequence']} {names[sequence[row]]}"
+    order = np.lexsort((np.arange(len(times)), times, sequence))
+    same = (times[order][1:] == times[order][:-1]) & (np.diff(sequence[order]) == 0)
+    differs = np.flatnonzero(same & (np.diff(symbol[order]) != 0))
+    if len(differs):
+        one, other = order[differs[0]], order[differs[0] + 1]
+        who = "" if names is None else f" of {roles['sequence']} {names[sequence[one]]}"
         raise ValueError(
             f"column {roles['symbol']!r} must have one symbol at a time where nearly all rows have:"
-            f" {times[row]}{who} has {symbols[symbol[first[which[row]]]]} and"
-            f" {symbols[symbol[row]]} ({(often > 1).sum()} such times: leave"
-            " one of the rows out, or give count=)"
+            f" {times[one]}{who} has {symbols[symbol[one]]} and {symbols[symbol[other]]}"
+            f" ({round(share.sum())} such times: leave one of the rows out, or give count=)"
         )
 
 
 def _inputs_of_steps(
-    cells: Mapping[str, Cells],
-    needed: Sequence[str],
-    place: IntArray,
-    unknown: NDArray[np.bool_],
+    cells: Mapping[str, Cells], needed: Sequence[str], place: IntArray, unknown: BoolArray,
     data: Sequences,
-) -> dict[str, Cells]:
+) -> dict[str, Cells]:  # fmt: skip
     """The columns of inputs, one cell a step; those of the step before where no row has them.
 
     A row without a symbol need not have inputs. The first steps have those of the step after.
     """
-    for name in needed:
-        if name not in cells:
-            raise ValueError(
-                f"inputs must name columns of the table, got {name!r} (it has"
-                f" {', '.join(map(repr, cells))})"
-            )
+    if lacking := [name for name in needed if name not in cells]:
+        names = ", ".join(map(repr, cells))
+        raise ValueError(f"inputs must name columns of the table, {names}, got {lacking[0]!r}")
     telling = np.ones(len(place), dtype=np.bool_)
     for name in needed:
         missing = missing_in(cells[name].values)
         if (bad := np.flatnonzero(missing & ~unknown)).size:
-            s = int(np.searchsorted(data.offsets, place[bad[0]], side="right")) - 1
+            s = data.sequence_of_step[place[bad[0]]]
             who = "" if data.names is None else f", of {data.keys[0]} {data.names[s]}"
             raise ValueError(
                 f"column {name!r} must have a value in every row with a symbol, got none at row"
@@ -388,22 +364,13 @@ def _inputs_of_steps(
     nearest = np.where(before < firsts, after, before)
     silent = np.flatnonzero(nearest >= np.repeat(data.offsets[1:], data.lengths))
     if len(silent):
-        s = int(np.searchsorted(data.offsets, silent[0], side="right")) - 1
-        raise ValueError(
-            "inputs must have a value at a step of each sequence, got none of"
-            f" {s if data.names is None else data.names[s]}"
-        )
-    filled = dict[str, Cells]()
-    varies = np.zeros(data.num_steps, dtype=np.bool_)
+        name = _name_of(data, data.sequence_of_step[silent[0]])
+        raise ValueError(f"inputs must have a value in each sequence, got none of {name}")
+    filled, varies = dict[str, Cells](), np.zeros(data.num_steps, dtype=np.bool_)
     for name in needed:
         column = cells[name].values
-        differs = np.flatnonzero(telling & (column != column[source[place]]))
-        if len(differs):
-            row = int(differs[0])
-            raise ValueError(
-                f"column {name!r} must be the same in all rows of a step, got {column[row]} at row"
-                f" {row} and {column[source[place[row]]]} before"
-            )
+        differs = telling & (column != column[source[place]])
+        refuse_rows(differs, column, name, "be the same in all rows of a step")
         filled[name] = cells[name].take(source[nearest])
         varies |= filled[name].values != filled[name].values[firsts]
     changing = np.isin(firsts, firsts[varies])  # sequences whose inputs change
@@ -416,6 +383,11 @@ def _inputs_of_steps(
     return filled
 
 
+def _name_of(data: Sequences, sequence: int) -> str:
+    """What a sequence is called: its name, or its number from 1."""
+    return str(sequence + 1 if data.names is None else data.names[sequence])
+
+
 def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     """The rows of a table for the steps after the last, in the order of sequences and steps.
 
@@ -424,16 +396,16 @@ def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     ValueError
         If a step ahead has no row.
     """
-    cells, columns = exact_columns(table, "inputs"), as_columns(table, "inputs")
+    cells, columns = exact_columns(table, "inputs"), tables.as_columns(table, "inputs")
     sequence, time = data.keys
     of_sequence = np.zeros(len(next(iter(cells.values())).values), dtype=np.int64)
     if sequence:
-        whose = chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
+        whose = tables.chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
         assert data.names is not None  # of that column
         labels = in_one_form(labels_of(whose, sequence), f"column {sequence!r}")
         of_sequence = find_labels(data.names, labels, sequence)
     if time:
-        chosen_columns(columns, [time], "inputs", "time")
+        tables.chosen_columns(columns, [time], "inputs", "time")
         ahead = _steps_after(data, cells[time], of_sequence)
     else:
         ahead = _places_within(of_sequence)
@@ -442,10 +414,9 @@ def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     rows[of_sequence[fits], ahead[fits]] = np.flatnonzero(fits)
     if (rows < 0).any():
         s, t = (int(i[0]) for i in np.nonzero(rows < 0))
-        name = s if data.names is None else data.names[s]
         raise ValueError(
             f"inputs must have a row for each of the {steps} steps ahead of each sequence, got none"
-            f" for step {t + 1} of {name}"
+            f" for step {t + 1} of {_name_of(data, s)}"
         )
     return {name: column.take(rows.ravel()) for name, column in cells.items()}
 

@@ -20,6 +20,7 @@ from pgmult.core.arguments import as_choice, brief
 from pgmult.core.dates import dates_of, whole_numbers
 from pgmult.core.tables import Cells
 from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.validate import refuse_rows
 from pgmult.sequences.data.clocks import shown_twice, warn_of_changed_clocks
 
 _UNITS = {
@@ -51,22 +52,18 @@ class Clock(NamedTuple):
     def steps(self, times: NDArray[Any], name: str) -> IntArray:
         """The step of each time."""
         if self.unit is not None:
-            if np.isnat(times).any():
-                row = int(np.argmax(np.isnat(times)))
-                raise ValueError(
-                    f"column {name!r} must have a date in every row, got none at row {row}"
-                )
-            units = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
-            return np.asarray((units - self.origin) // self.every)
+            refuse_rows(np.isnat(times), times, name, "have a date in every row")
+            times = times.astype(f"datetime64[{self.unit}]").astype(np.int64)
         numbers = whole_numbers(times)
         if numbers is None:
             cells = times.tolist()
-            row = next((i for i, x in enumerate(cells) if not _is_whole(x)), 0)
+            odd = [not isinstance(x, int | float) or x != x // 1 for x in cells]
+            row = odd.index(True) if any(odd) else 0
             raise ValueError(
                 f"column {name!r} must be whole numbers or dates, of steps, got {cells[row]!r} at"
                 f" row {row} ({_how_to_write(cells[row])})"
             )
-        return (numbers - self.origin) // self.every
+        return np.asarray((numbers - self.origin) // self.every)
 
 
 def _is_date(cell: object) -> bool:
@@ -85,42 +82,43 @@ def _how_to_write(cell: object) -> str:
     return "dates are written 1999-12-31, 2020Q1, 2020-W05, Jan 2020 or 2019/20"
 
 
-def _is_whole(cell: object) -> bool:
-    return isinstance(cell, int | float) and cell == cell // 1
-
-
-def clock_of(
-    times: Array, name: str, every: str | int | None, week_start: str,
-    were_numbers: bool,
-) -> Clock:  # fmt: skip
-    """The clock of a column of times, by how long a step is.
+def read_times(
+    cells: Cells, name: str, every: str | int | None, week_start: str
+) -> tuple[Cells, Clock]:
+    """The times of a column, as dates where they stand for dates, and its clock.
 
     Raises
     ------
     ValueError
-        If `every` is missing, superfluous or no length of time.
+        If `every`, how long a step is, is missing, superfluous or no length of time.
     """
-    number_alone = re.fullmatch(r"\s*0*[1-9]\d{0,17}\s*", str(every)) is not None
-    if times.dtype.kind != "M":
-        if every is None:
-            return Clock()
-        if number_alone and not isinstance(every, bool):
-            numbers = whole_numbers(times)
-            return Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
-        kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
-        row = next((i for i, cell in enumerate(times.tolist()) if not _is_date(cell)), 0)
-        raise ValueError(
-            f"every must be left out where column {name!r} has no dates, got {every!r} and"
-            f" {kind} {str(times[row])!r} at row {row} ({_how_to_write(times[row])})"
-        )
+    dates = dates_of(cells.values)
+    times = cells.values if dates is None else dates
+    if times.dtype.kind == "M":
+        example = "" if dates is None else f", such as {dates[0]}"
+        return cells if dates is None else Cells(dates), _clock(name, every, week_start, example)
+    if every is None:
+        return cells, Clock()
+    if re.fullmatch(r"\s*0*[1-9]\d{0,17}\s*", str(every)) and not isinstance(every, bool):
+        numbers = whole_numbers(times)
+        return cells, Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
+    kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
+    row = next((i for i, cell in enumerate(times.tolist()) if not _is_date(cell)), 0)
+    raise ValueError(
+        f"every must be left out where column {name!r} has no dates, got {every!r} and {kind}"
+        f" {str(times[row])!r} at row {row} ({_how_to_write(times[row])})"
+    )
+
+
+def _clock(name: str, every: str | int | None, week_start: str, example: str) -> Clock:
+    """The clock of dates, by how long a step is."""
     words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
     if every is None:
-        example = f", such as {times[0]}" if were_numbers else ""
         raise ValueError(
             f"every must say how long a step is where column {name!r} has dates{example}: {words}"
         )
-    parsed = (
-        re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every) if isinstance(every, str) else None
+    parsed = re.fullmatch(
+        r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every if isinstance(every, str) else ""
     )
     unit = None if parsed is None else _UNITS.get(parsed[2] or "s")
     if parsed is None or unit is None or parsed[1] == "0":
@@ -130,15 +128,6 @@ def clock_of(
         day = _WEEKDAYS.index(as_choice(week_start, "week_start", _WEEKDAYS))
         return Clock("D", 7 * number, _FIRST_MONDAY + day)
     return Clock(unit[-1], number * int(unit[:-1] or 1))
-
-
-def read_times(
-    cells: Cells, name: str, every: str | int | None, week_start: str
-) -> tuple[Cells, Clock]:
-    """The times of a column, as dates where they stand for dates, and its clock: see `clock_of`."""
-    dates = dates_of(cells.values)
-    times = cells if dates is None else Cells(dates)
-    return times, clock_of(times.values, name, every, week_start, dates is not None)
 
 
 def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> NDArray[Any]:
@@ -188,12 +177,12 @@ def _apart(times: IntArray, sequence: IntArray) -> IntArray:
 def _filled(times: FloatArray | IntArray, sequence: IntArray, every: float) -> tuple[float, float]:
     """Shares of steps that have a row, and of rows that share theirs with no other."""
     steps = np.floor(times / every).astype(np.int64)
-    _, number = np.unique(sequence, return_inverse=True)
-    first, last = np.full(number.max() + 1, 2**62), np.full(number.max() + 1, -(2**62))
-    np.minimum.at(first, number, steps)
-    np.maximum.at(last, number, steps)
-    different = len(np.unique(np.stack([number, steps]), axis=1).T)
-    return different / float((last - first + 1).sum()), different / len(times)
+    order = np.lexsort((steps, sequence))
+    steps, begins = steps[order], np.diff(sequence[order]) != 0
+    ends = np.append(np.flatnonzero(begins), len(steps) - 1)
+    spans = steps[ends] - steps[np.append(0, ends[:-1] + 1)] + 1
+    different = 1 + np.count_nonzero(begins | (np.diff(steps) != 0))
+    return different / float(spans.sum()), different / len(times)
 
 
 def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
@@ -257,11 +246,7 @@ def usual_step(times: Array, sequence: IntArray) -> str:
     apart = _apart(numbers, sequence)
     if not len(apart):
         return "day" if dates else "1"
-    different, often = np.unique(apart, return_counts=True)
-    usual = int(different[often.argmax()])
-    regular = 2 * often.max() >= len(apart)
-    if not regular:
-        usual = int(np.median(apart))
+    usual, regular = _usual(apart)
     longer = [rung for rung in _LADDER if rung > usual] if dates else [usual << k for k in range(7)]
     if dates and not regular:
         longer = [max((rung for rung in _LADDER if rung <= usual), default=1), *longer]
@@ -274,6 +259,13 @@ def usual_step(times: Array, sequence: IntArray) -> str:
         if filled >= 0.5:
             return _in_words(length) if dates else str(length)
     return ""
+
+
+def _usual(apart: IntArray) -> tuple[int, bool]:
+    """The most frequent difference where half of them are that, else the median; and which."""
+    different, often = np.unique(apart, return_counts=True)
+    regular = bool(2 * often.max() >= len(apart))
+    return int(different[often.argmax()] if regular else np.median(apart)), regular
 
 
 def _in_words(seconds: int) -> str:
@@ -305,10 +297,8 @@ def refuse_sparse_steps(
     apart, step = _apart(numbers, sequence), usual_step(numbers, sequence)
     if step == "1":  # no longer one fits
         return
-    different, often = np.unique(apart, return_counts=True)
-    spacing = f"{int(np.median(apart)):,} apart at the median"
-    if 2 * often.max() >= len(apart):
-        spacing = f"mostly {int(different[often.argmax()]):,} apart"
+    usual, regular = _usual(apart)
+    spacing = f"mostly {usual:,} apart" if regular else f"{usual:,} apart at the median"
     hint = f"every={step!r} makes that a step" if step else "count time in larger units"
     raise ValueError(
         f"column {name!r} must number the steps: {empty:,} of {num_steps:,} would have no row,"

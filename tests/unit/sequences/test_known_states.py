@@ -82,7 +82,7 @@ def test_known_states_name_the_states_of_all_chains():
 @pytest.mark.parametrize(
     ("states", "message"),
     [
-        (["a"], "one a step, 7 in all"),
+        (["a"], "states must be 7, one a step"),
         ([None] * 7, "known at a step at least"),
         (list("abcdabc"), "num_states must be at least the number of known states, 4"),
     ],
