@@ -26,20 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from pgmult.core import tables
 from pgmult.core.arguments import as_choice, as_kind, as_list, as_mapping, brief, under_name
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
-from pgmult.core.tables import (
-    Cells,
-    ExactTable,
-    exact_array,
-    exact_columns,
-    missing_in,
-    numbers_of,
-    one_role_each,
-    rows_in_words,
-    truth_of,
-)
+from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
 from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas.columns import NUMBER, named_column, table_column
 from pgmult.formulas.design import Design, make_design
@@ -384,10 +375,11 @@ def choices_of(
     """
     formula = in_full(as_kind(formula, "formula", str), alternative)
     parsed = parse(formula)
+    outcome = outcome_of(parsed)
     if available is not None:
-        one_role_each({"available": available, "the left-hand side": outcome_of(parsed)})
-        there, rows = available_rows(table, available, outcome=outcome_of(parsed))
-        with rows_in_words(there):
+        tables.one_role_each({"available": available, "the left-hand side": outcome})
+        there, rows = available_rows(table, available, outcome=outcome)
+        with tables.rows_in_words(there):
             data = choices_of(
                 formula, there, occasion=occasion, alternative=alternative, base=base,
                 weights=weights, signs=signs, worst=worst, none=none,
@@ -402,11 +394,11 @@ def choices_of(
     elif alternative is not None:
         _refuse_empty(columns, parsed, alternative)
     if worst is not None:
-        if as_kind(worst, "worst", str) == outcome_of(parsed):
+        if as_kind(worst, "worst", str) == outcome:
             columns, worst = _in_two(columns, worst)
-        if not (names := _listed(occasion)):
+        if not listed(occasion):
             raise ValueError("occasion must name a column where worst= marks the worst, got none")
-        columns = _best_and_worst(columns, outcome_of(parsed), worst, names)
+        columns = _best_and_worst(columns, outcome, worst, listed(occasion))
     if alternative is not None:
         columns[alternative] = _named(columns, alternative, base)
     elif base is not None:
@@ -421,8 +413,7 @@ def choices_of(
     terms = _people(design)
     if len({term.variables for term in terms}) > 1 or len(terms) < bool(design.terms):
         parsed.refuse("people are one grouping with attributes, (price + time | who)")
-    outcome = outcome_of(parsed)
-    arranged = _arranged(columns, design, _listed(occasion), alternative, parsed)
+    arranged = _arranged(columns, design, listed(occasion), alternative, parsed)
     design = arranged["design"]
     is_attribute = _kept(design, alternative, arranged["occasions"])
     names = design.names[is_attribute]
@@ -490,7 +481,7 @@ def rows_like(
     if new_people:
         data.design.report_new_labels(cells_by_name, "new", asked=True)
     asked, names = occasion is not None, data.occasion_columns
-    given = _listed(occasion) if asked else [name for name in names if name in columns]
+    given = listed(occasion) if asked else [name for name in names if name in columns]
     if not asked and 0 < len(given) < len(names):
         missing = [name for name in names if name not in columns]
         raise ValueError(
@@ -591,7 +582,7 @@ def _with_none(
             if (empty := missing_in(values) & is_none).any():
                 plain = values[~missing_in(values)].min() if values.dtype.kind == "O" else 0.0
                 filled = np.where(empty, plain if isinstance(plain, str) else 0, values)
-                out[name] = columns[name]._replace(values=exact_array(filled.tolist()))
+                out[name] = columns[name]._replace(values=tables.exact_array(filled.tolist()))
     return out | ({_NONE: Cells(1.0 * is_none)} if _NONE in parsed.columns else {})
 
 
@@ -816,7 +807,8 @@ def _arranged(
     }  # fmt: skip
 
 
-def _listed(occasion: object) -> list[Any]:
+def listed(occasion: object) -> list[Any]:
+    """The columns that identify occasions."""
     return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
 
 
@@ -860,7 +852,7 @@ def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> N
 
 def amounts_of(cells: Array, name: str) -> FloatArray:
     """Truth values, or numbers that are 0 or more."""
-    if (truth := truth_of(cells)) is not None:
+    if (truth := tables.truth_of(cells)) is not None:
         return truth.astype(np.float64)
     if cells.dtype.kind == "U":
         _refuse_codes(cells, name)

@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.choice.data import amounts_of, refuse_words, stacked
-from pgmult.core.arguments import as_kind, as_list, as_mapping, brief
+from pgmult.choice.data import amounts_of, listed, refuse_words, stacked
+from pgmult.core.arguments import as_kind, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
 from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
+from pgmult.core.validate import refuse_rows
 from pgmult.formulas.columns import named_column, table_column
 
 
 def lengthen(
-    table: Any,
-    choice: str | None,
-    attributes: Mapping[str, Mapping[Any, str | None]],
+    table: Any, choice: str | None, attributes: Mapping[str, Mapping[Any, str | None]],
     available: Mapping[Any, str] | None = None,
-) -> ExactTable:
+) -> ExactTable:  # fmt: skip
     """A row for each alternative, from a table with a row for each occasion.
 
     Parameters
@@ -49,20 +48,17 @@ def lengthen(
         If attributes or `available` list different alternatives, a label of `choice` is not among
         them, an alternative was taken that was not available, or one that was has a gap.
     """
-    columns = exact_columns(table, "table")
-    named = {
-        name: dict(as_kind(of, f"attributes[{name!r}]", Mapping))
-        for name, of in as_mapping(attributes, "attributes").items()
-    }
+    columns, named = exact_columns(table, "table"), as_mapping(attributes, "attributes")
     if not named:
         raise ValueError("attributes must have one or more, got none")
     first, *_ = named
-    labels = labels_of(named[first], "attributes")
+    labels = labels_of(as_kind(named[first], f"attributes[{first!r}]", Mapping), "attributes")
 
-    def columns_of(of: Mapping[Any, str | None], what: str) -> dict[int, str | None]:
+    def columns_of(of: object, what: str) -> dict[int, str | None]:
         """Columns by the number of the alternative."""
-        places = find_labels(labels, list(of), what, what="the alternatives of").tolist()
-        return dict(zip(places, of.values(), strict=True))
+        columns_by_label = as_kind(of, what, Mapping)
+        places = find_labels(labels, list(columns_by_label), what, what="the alternatives of")
+        return dict(zip(places.tolist(), columns_by_label.values(), strict=True))
 
     asked = {name: columns_of(of, f"attributes[{name!r}]") for name, of in named.items()}
     for name, of in asked.items():
@@ -71,37 +67,30 @@ def lengthen(
                 f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
                 f" {name} and {brief(list(named[first]))}"
             )
-    availability = as_kind({} if available is None else available, "available", Mapping)
     is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
-    for place, column in columns_of(availability, "available").items():
+    for place, column in columns_of({} if available is None else available, "available").items():
         cells = table_column(columns, column, "available")
         is_there[:, place] = amounts_of(cells, str(column)) > 0.0
     rows, which = np.nonzero(is_there)
     order = None if choice is None else named_column(columns, choice, "choice").order
     out = {"occasion": Cells(rows + 1), "alternative": _ordered(labels[which], order)}
     if choice is not None:
-        cells = named_column(columns, choice, "choice").values
         nothing = [j for j in range(len(labels)) if all(of[j] is None for of in asked.values())]
         if nothing:  # "none of these", which may be an empty cell
+            cells = named_column(columns, choice, "choice").values
             cells = np.where(missing_in(cells), labels[nothing[0]], cells)
         else:
             cells = table_column(columns, choice, "choice")
         chosen = find_labels(labels, cells, choice)
         out["taken"] = Cells(1 * (which == chosen[rows]))
         left = ~is_there[np.arange(len(chosen)), chosen]
-        if left.any():
-            row = int(np.argmax(left))
-            raise ValueError(
-                "alternatives must be available where they are taken, got"
-                f" {str(labels[chosen[row]])!r} at row {row}"
-            )
+        refuse_rows(left, labels[chosen], choice, "be available where it is taken")
     for name, of in asked.items():
-        texts = any(column and _has_labels(columns, column) for column in of.values())
+        present = {place: column for place, column in of.items() if column is not None}
+        texts = any(_has_labels(columns, column) for column in present.values())
         values = np.full(len(rows), "", dtype=object) if texts else np.zeros(len(rows))
         orders: dict[str, None] = {}
-        for place, column in of.items():
-            if column is None:
-                continue
+        for place, column in present.items():
             at = np.flatnonzero(which == place)
             attribute = named_column(columns, column, "attributes").take(rows[at])
             cells, orders = attribute.values, orders | dict.fromkeys(attribute.order or ())
@@ -137,12 +126,9 @@ def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
 
 
 def wide_columns(
-    table: object,
-    choice: str | None,
-    patterns: Mapping[str, str],
-    partial: bool = False,
+    table: object, choice: str | None, patterns: Mapping[str, str], partial: bool = False,
     without: str | None = None,
-) -> dict[str, dict[Any, str | None]]:
+) -> dict[str, dict[Any, str | None]]:  # fmt: skip
     """Columns of alternatives by pattern, for `lengthen`: ``{"price": "price.{}"}``.
 
     The labels of `choice` stand at ``{}``, whole or without the letters that all begin with.
@@ -174,9 +160,9 @@ def wide_columns(
     if choice is None:
         labels = list(ends_of(next(iter(patterns.values()))))
     else:
-        cells = named_column(columns, choice, "choice").values
+        column = named_column(columns, choice, "choice")
+        cells, order = column.values, column.order
         labels = numbered(labels_of(cells[~missing_in(cells)], choice))[0].tolist()
-        order = named_column(columns, choice, "choice").order
         labels = labels if order is None else [label for label in order if label in labels]
         if without is not None and missing_in(cells).any():
             labels = list(dict.fromkeys([*labels, without]))
@@ -190,18 +176,18 @@ def wide_columns(
         short = not set(labels) & set(ends)
         at = {label: label.removeprefix(alike) if short else label for label in labels}
         columns_by_name[name] = {label: ends[end] for label, end in at.items() if end in ends}
-        if len(columns_by_name[name]) < len(labels) and not partial:
-            lacks = next(label for label in labels if label not in columns_by_name[name])
+        lacking = [label for label, end in at.items() if end not in ends]
+        if lacking and not partial:
             raise ValueError(
                 f"{name}={pattern} must give each alternative a column, got none for"
-                f" {lacks!r} (if that is 'none of these', whose attributes are 0, say so with"
-                f" --none {lacks}; if {name} is 0 there, as a wait is for those who walk, add such"
-                f" a column); the table has {', '.join(columns)}"
+                f" {lacking[0]!r} (if that is 'none of these', whose attributes are 0, say so with"
+                f" --none {lacking[0]}; if {name} is 0 there, as a wait is for those who walk, add"
+                f" such a column); the table has {', '.join(columns)}"
             )
         others.append(ends.keys() - at.values())
         if without is not None and not partial:
             columns_by_name[name][without] = None
-    unknown = others[0].intersection(*others) if others else set()
+    unknown = others[0].intersection(*others)
     if unknown:
         raise ValueError(
             f"alternatives must be taken once or more, got {', '.join(sorted(unknown))} of"
@@ -239,15 +225,13 @@ def explode(table: object, rank: str, occasion: str | Sequence[str]) -> ExactTab
     ValueError
         If ranks of an occasion are not 1, 2, ... once each, or there are none.
     """
-    columns = exact_columns(table, "table")
-    names = [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
+    columns, rank = exact_columns(table, "table"), as_kind(rank, "rank", str)
+    names = listed(occasion)
     if not names:
         raise ValueError("occasion must name one or more columns, got none")
-    rank = as_kind(rank, "rank", str)
     cells = named_column(columns, rank, "rank").values
     levels, codes = Levels.of({name: table_column(columns, name, "occasion") for name in names})
-    gaps = missing_in(cells)
-    place = np.zeros(len(cells))
+    gaps, place = missing_in(cells), np.zeros(len(cells))
     place[~gaps] = numbers_of(cells[~gaps], rank)
     ranked = np.flatnonzero(place)
     at = ranked[np.lexsort((place[ranked], codes[ranked]))]
@@ -262,9 +246,7 @@ def explode(table: object, rank: str, occasion: str | Sequence[str]) -> ExactTab
             f" in {':'.join(names)} {levels.names[odd.min()]}"
         )
     last = np.minimum(counts, np.bincount(codes) - 1)[codes]  # the one that is left is no choice
-    is_left = [
-        (last >= stage) & ((place == 0.0) | (place >= stage)) for stage in range(1, last.max() + 1)
-    ]
-    stages, rows = np.nonzero(np.reshape(is_left, (-1, len(place))))
+    stage = np.arange(1, last.max() + 1)[:, None]
+    stages, rows = np.nonzero((last >= stage) & ((place == 0.0) | (place >= stage)))
     out = stacked(columns, rows, names, stages + 1)
     return ExactTable(out | {rank: Cells(1 * (place[rows] == stages + 1))})

@@ -101,7 +101,7 @@ def test_a_known_state_that_cannot_be_is_named():
 
 @pytest.mark.parametrize("model", [MarkovChain(1), MultinomialLDS(1)])
 def test_models_without_hidden_states_say_so(model):
-    with pytest.raises(ValueError, match="no hidden states to be known"):
+    with pytest.raises(ValueError, match="no hidden states"):
         model.as_data(DATA)
 
 
