@@ -553,10 +553,9 @@ def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
     """The column of alternatives: labels, numbers among them in their order, the base first."""
     cells = table_column(columns, name, "alternative")
     labels = labels_of(cells, name)
-    order = columns[name].order or tuple(numbered(labels)[0])
+    order = list(columns[name].order or numbered(labels)[0])
     if base is not None:
-        at = int(find_labels(order, [base], "base", what="argument")[0])
-        order = (order[at], *order[:at], *order[at + 1 :])
+        order.insert(0, order.pop(int(find_labels(order, [base], "base", what="argument")[0])))
     return columns[name]._replace(values=labels, order=tuple(map(str, order)))
 
 
@@ -567,8 +566,8 @@ def _with_none(
     if alternative is None:
         raise ValueError(f"none must come with alternative=, whose label it is, got {brief(none)}")
     out, cells = dict(columns), named_column(columns, alternative, "alternative").values
-    gaps, label = missing_in(cells), labels_of([none], "none")[0]
-    labels = np.where(gaps, label, labels_of(np.where(gaps, label, cells), alternative))
+    label = labels_of([none], "none")[0]
+    labels = labels_of(np.where(missing_in(cells), label, cells), alternative)
     is_none = labels == label
     if not is_none.any():
         find_labels(numbered(labels)[0], [none], "none", what=f"the labels of {alternative}")
@@ -590,17 +589,15 @@ def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: st
     """Refuse an alternative without attributes, which is "none of these" mostly."""
     cells = named_column(columns, alternative, "alternative").values
     labels, nameless = np.where(missing_in(cells), "", cells).astype(str), missing_in(cells).any()
-    for name in parsed.columns:
-        if name in columns:
-            empty = missing_in(columns[name].values)
-            always = [x for x in np.unique(labels[empty]).tolist() if empty[labels == x].all()]
-            if nameless or always:
-                which = "".join(always[:1]) or "LABEL"
-                raise ValueError(
-                    f"{alternative if nameless else name} must have a value in every row, got none"
-                    f" (if these are rows of 'none of these', say so: none={which!r},"
-                    f" --none {which})"
-                )
+    for name in [name for name in parsed.columns if name in columns]:
+        empty = missing_in(columns[name].values)
+        always = [x for x in np.unique(labels[empty]).tolist() if empty[labels == x].all()]
+        if nameless or always:
+            which = "".join(always[:1]) or "LABEL"
+            raise ValueError(
+                f"{alternative if nameless else name} must have a value in every row, got none (if"
+                f" these are rows of 'none of these', say so: none={which!r}, --none {which})"
+            )
 
 
 def _in_two(columns: Mapping[str, Cells], name: str) -> tuple[dict[str, Cells], str]:
@@ -616,16 +613,15 @@ def _best_and_worst(
     columns: Mapping[str, Cells], best: str, worst: str, occasion: Sequence[str]
 ) -> dict[str, Cells]:
     """Rows of the choices of the best, and then those of the worst among the others."""
-    chosen = [
-        amounts_of(table_column(columns, name, "worst"), name) > 0.0 for name in (best, worst)
-    ]
-    codes = _codes(columns, occasion)
-    for name, marked in zip((best, worst), chosen, strict=True):
+    chosen, answered, codes = [], [], _codes(columns, occasion)
+    for name in (best, worst):
+        marked = amounts_of(table_column(columns, name, "worst"), name) > 0.0
         if np.bincount(codes[marked]).max(initial=0) > 1:
             raise ValueError(f"{name} must mark one alternative of an occasion at most")
+        chosen.append(marked)
+        answered.append(np.isin(codes, codes[marked]))
     if (chosen[0] & chosen[1]).any():
         raise ValueError(f"{best} and {worst} must not mark the same alternative")
-    answered = [np.isin(codes, codes[marked]) for marked in chosen]
     first, then = np.flatnonzero(answered[0]), np.flatnonzero(answered[1] & ~chosen[0])
     sides = np.repeat([_BEST, _WORST], [len(first), len(then)])
     out = stacked(columns, np.concatenate([first, then]), occasion, sides)
@@ -757,13 +753,9 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
 
 def _case_text(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
     """The occasion of a row, in words."""
-    names, source = (
-        [*(data.person.columns if data.person else ()), *data.occasion_columns],
-        data.source,
-    )
-    return ", ".join(
-        f"{name} {labels_of(columns[name].values[source[[row]]], name)[0]}" for name in names
-    )
+    names = [*(data.person.columns if data.person else ()), *data.occasion_columns]
+    rows = data.source[[row]]
+    return ", ".join(f"{name} {labels_of(columns[name].values[rows], name)[0]}" for name in names)
 
 
 def _people(design: Design) -> list[GroupTerm]:
@@ -779,10 +771,8 @@ def _arranged(
 ) -> dict[str, Any]:  # fmt: skip
     """Fields that identify people, occasions and alternatives, in the order of people."""
     terms, same = _people(design), np.zeros(_size(columns), dtype=np.int64)
-    of_row, case = (
-        terms[0].codes if terms else same,
-        _codes(columns, occasion) if occasion else same,
-    )
+    of_row = terms[0].codes if terms else same
+    case = _codes(columns, occasion) if occasion else same
     order = np.lexsort((case, of_row))
     case, who = case[order], of_row[order]
     is_first = np.append(True, (np.diff(case) != 0) | (np.diff(who) != 0))

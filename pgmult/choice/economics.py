@@ -138,7 +138,7 @@ def worth(
             f" {wrong:.2f}: each worth then has the other sign, and may be of any size."
         )
     axes = asked | ({} if by is None else {by: levels.names}) | {"attribute": names}
-    signed = np.stack(draws, axis=1) * (1.0 if negative < 0.5 else -1.0)
+    signed = people.of_settings(draws, axes) * (1.0 if negative < 0.5 else -1.0)
     return people.answer(signed, axes, caption, probability, is_ratio=True)
 
 
@@ -264,7 +264,7 @@ def elasticities(
         draws.append(np.stack(out))
     axes = asked | {by: levels.names} | ({"changed": levels.names} if within else {})
     caption = f"Elasticities of shares in {column}."
-    return people.answer(np.stack(draws, axis=1), axes, caption, probability)
+    return people.answer(people.of_settings(draws, axes), axes, caption, probability)
 
 
 def _by_label(data: ChoiceRows, of_row: IntArray, size: int, values: FloatArray) -> FloatArray:

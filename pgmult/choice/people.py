@@ -9,7 +9,7 @@ error is a tenth of the posterior standard deviation or less.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -43,11 +43,15 @@ def data_of_run(run: Posterior, name: str = "run") -> ChoiceRows:
 
 
 def answer(
-    draws: object, axes: Mapping[str, Any], caption: str, probability: float, **more: Any
+    draws: FloatArray, axes: Mapping[str, Any], caption: str, probability: float, **more: Any
 ) -> Estimand:
     """Draws along axes with labels, in this order."""
-    values = np.reshape(np.asarray(draws), (-1, *(len(labels) for labels in axes.values())))
-    return Estimand(values, tuple(axes), axes, caption=caption, probability=probability, **more)
+    return Estimand(draws, tuple(axes), axes, caption=caption, probability=probability, **more)
+
+
+def of_settings(draws: Sequence[FloatArray], axes: Mapping[str, Any]) -> FloatArray:
+    """Draws at each of several settings, along all axes: those of settings come first."""
+    return np.stack(draws, axis=1).reshape(-1, *(len(labels) for labels in axes.values()))
 
 
 def thinned(run: Posterior, max_draws: int, *names: str) -> list[FloatArray]:

@@ -23,7 +23,7 @@ array([1, 1, 3, 0, 2, 1, 3])
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logit
@@ -111,11 +111,12 @@ class ActiveSticks(NamedTuple):
             The active omega as the other methods take them.
         """
         omega = np.empty(int(self.starts[-1]) * WIDTH)
-        over_rows(
-            symbols.draw_active, len(self.starts) - 1, new_key(rng), self[:-1], design, weights,
-            omega, grain=8,
-        )  # fmt: skip
+        self._over(symbols.draw_active, new_key(rng), self[:-1], design, weights, omega)
         return omega
+
+    def _over(self, kernel: Any, *arguments: Any) -> None:
+        """Run a kernel for all groups of steps."""
+        over_rows(kernel, len(self.starts) - 1, *arguments, grain=8)
 
     def log_likelihood(self, design: FloatArray, weights: FloatArray) -> FloatArray:
         """Log probability of each step's observations given psi, ``(num_steps,)``.
@@ -123,10 +124,7 @@ class ActiveSticks(NamedTuple):
         Without the multinomial coefficient; 0 where a step is missing.
         """
         out = np.empty(len(self.depths))
-        over_rows(
-            symbols.log_likelihood_active, len(self.starts) - 1, self[:-1], design, weights, out,
-            grain=8,
-        )  # fmt: skip
+        self._over(symbols.log_likelihood_active, self[:-1], design, weights, out)
         return out
 
     def potential(
@@ -152,10 +150,8 @@ class ActiveSticks(NamedTuple):
             That of psi, as one of the first `size` columns.
         """
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
-        over_rows(
-            symbols.accumulate_potentials, len(self.starts) - 1, self[:-1], omega, pull, design,
-            tuple(_loadings(weights, size)), J, h, grain=8,
-        )  # fmt: skip
+        loadings = tuple(_loadings(weights, size))
+        self._over(symbols.accumulate_potentials, self[:-1], omega, pull, design, loadings, J, h)
         return DensePotential(J, h)
 
     def statistics(
@@ -174,11 +170,8 @@ class ActiveSticks(NamedTuple):
         """
         n = design.shape[1]
         squares = np.zeros((self.num_sticks, n * (n + 1) // 2))
-        pairs = -(-self.num_sticks // symbols.STICKS)
-        over_rows(
-            symbols.accumulate_statistics, pairs, num_workers(pairs), self[:-1], omega, design,
-            squares,
-        )  # fmt: skip
+        kernel, pairs = symbols.accumulate_statistics, -(-self.num_sticks // symbols.STICKS)
+        over_rows(kernel, pairs, num_workers(pairs), self[:-1], omega, design, squares)
         if pull.size:
             step, stick, _ = self.lanes()
             columns = [np.bincount(stick, pull * z[step], self.num_sticks) for z in design.T]
@@ -215,11 +208,8 @@ def _products(size: int, n: int) -> tuple[IntArray, IntArray]:
 @once_a_data_set
 def _sorted(data: Sequences) -> ActiveSticks:
     num_sticks = data.num_symbols - 1
-    place = np.empty(data.num_symbols, dtype=np.int64)
-    place[data.order] = np.arange(data.num_symbols)
-    sticks, counts = place[data.symbols], data.counts.astype(np.int64)
-    per_step = np.diff(data.indptr)
-    steps = np.repeat(np.arange(data.num_steps), per_step)
+    sticks, counts = data.stick_of_symbol[data.symbols], data.counts.astype(np.int64)
+    per_step, steps = np.diff(data.indptr), data.step_of_entry
     if per_step.max(initial=0) > 1:
         entries = np.lexsort((sticks, steps))
         sticks, counts = sticks[entries], counts[entries]

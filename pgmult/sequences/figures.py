@@ -73,8 +73,7 @@ def step_number(step: float) -> str:
 
 def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
     """The sequence of each step, and its place there."""
-    sequence = np.searchsorted(data.offsets, steps, side="right") - 1
-    return sequence, steps - data.offsets[sequence]
+    return data.sequence_of_step[steps], data.place_of_step[steps]
 
 
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:

@@ -141,6 +141,11 @@ class Sequences:
         return np.bincount(self.symbols, self.counts, self.num_symbols).astype(np.float64)
 
     @property
+    def stick_of_symbol(self) -> IntArray:
+        """The place of each symbol in `order`, ``(num_symbols,)``."""
+        return np.argsort(self.order)
+
+    @property
     def observed(self) -> BoolArray:
         """Whether each step has observations, ``(num_steps,)``."""
         return np.diff(self.indptr) > 0
@@ -461,17 +466,13 @@ class Sequences:
 
 @once_a_data_set
 def _whole(data: Sequences) -> Whole:
-    place, n = np.empty(data.num_symbols, dtype=np.int64), data.num_symbols - 1
-    place[data.order] = np.arange(data.num_symbols)
-    sticks = place[data.symbols]
+    n, sticks = data.num_symbols - 1, data.stick_of_symbol[data.symbols]
     taken = np.bincount(sticks, data.counts, minlength=data.num_symbols).astype(np.int64)
-    observed = np.diff(data.indptr) > 0
-    deepest = np.maximum.reduceat(sticks, data.indptr[:-1][observed]) if observed.any() else sticks
+    begins = data.indptr[:-1][data.observed]
+    deepest = np.maximum.reduceat(sticks, begins) if len(begins) else sticks
     depths = np.bincount(np.minimum(deepest + 1, n), minlength=n + 1)
-    return Whole(
-        data.num_sequences, data.num_steps, taken,
-        depths[::-1].cumsum()[::-1][1:].astype(np.int64),
-    )  # fmt: skip
+    reached = depths[::-1].cumsum()[::-1][1:].astype(np.int64)
+    return Whole(data.num_sequences, data.num_steps, taken, reached)
 
 
 def _effect_columns(design: Design) -> FloatArray:
@@ -741,13 +742,12 @@ def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
     """
     different, number = np.unique(labels, return_inverse=True)
     composed = np.array([unicodedata.normalize("NFC", x) for x in different.tolist()], np.str_)
-    if (merged := len(composed) - len(np.unique(composed))) > 0:
-        first = next(
-            x for x in composed[composed != different].tolist() if (composed == x).sum() > 1
-        )
+    changed, often = np.unique(composed, return_counts=True)
+    if merged := len(composed) - len(changed):
         warnings.warn(
-            f"{what} has labels that differ by their Unicode form alone, such as two of {first!r}:"
-            f" they are one ({merged:,} such {'pair' if merged == 1 else 'pairs'})",
+            f"{what} has labels that differ by their Unicode form alone, such as two of"
+            f" {str(changed[often > 1][0])!r}: they are one ({merged:,} such"
+            f" {'pair' if merged == 1 else 'pairs'})",
             stacklevel=3,
         )
     return np.asarray(composed[number])
@@ -759,28 +759,20 @@ def _number_labels(
     """Numbers for labels, -1 for None."""
     written = sorted({str(x) for words in parts for x in words if x is not None})
     composed = in_one_form(np.array(written, dtype=np.str_), "data").tolist()
-    labels = alphabet
-    if labels is None:
-        labels = sorted(set(composed), key=order_of)
+    labels = sorted(set(composed), key=order_of) if alphabet is None else alphabet
     number: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
     alike = {unicodedata.normalize("NFC", label): i for label, i in number.items()}
-    number |= {
-        label: alike[other]
-        for label, other in zip(written, composed, strict=True)
-        if label not in number and other in alike
-    }
+    pairs = zip(written, composed, strict=True)
+    number = {label: alike[other] for label, other in pairs if other in alike} | number
     number[None] = -1
-    numbered = []
     for s, words in enumerate(parts):
-        try:
-            numbered.append(np.array([number[x] for x in words], dtype=np.int64))
-        except KeyError:
-            t = next(t for t, x in enumerate(words) if x not in number)
-            raise ValueError(
-                f"data must be labels of the alphabet of symbols, got {words[t]!r} at step"
-                f" {t + 1} of sequence {s + 1} (a missing step is None)"
-            ) from None
-    return numbered, labels
+        for t, word in enumerate(words):
+            if word not in number:
+                raise ValueError(
+                    f"data must be labels of the alphabet of symbols, got {word!r} at step {t + 1}"
+                    f" of sequence {s + 1} (a missing step is None)"
+                )
+    return [np.array([number[x] for x in words], dtype=np.int64) for words in parts], labels
 
 
 def _from_symbols(parts: list[NDArray[Any]], num_symbols: int | None) -> scipy.sparse.csr_array:
