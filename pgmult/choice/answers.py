@@ -88,16 +88,10 @@ def _drawn_probs(
 
 
 def predict(
-    run: Posterior,
-    new: object = None,
-    *,
-    occasion: str | Sequence[str] | None = None,
-    by: str | None = None,
-    new_people: bool = False,
-    max_draws: int = _DRAWS,
-    probability: float = 0.9,
-    random_seed: int = 0,
-) -> Estimand:
+    run: Posterior, new: object = None, *, occasion: str | Sequence[str] | None = None,
+    by: str | None = None, new_people: bool = False, max_draws: int = _DRAWS,
+    probability: float = 0.9, random_seed: int = 0,
+) -> Estimand:  # fmt: skip
     """Probabilities of the alternatives in the data, or in another table.
 
     The table may have new alternatives or other prices, or leave alternatives out. People in the
@@ -155,16 +149,10 @@ def _shares(
 
 
 def effects(
-    run: Posterior,
-    column: str,
-    values: Sequence[object] | None = None,
-    *,
-    at: Mapping[str, object] | None = None,
-    by: str | None = None,
-    max_draws: int = 200,
-    probability: float = 0.9,
-    random_seed: int = 0,
-) -> Estimand:
+    run: Posterior, column: str, values: Sequence[object] | None = None, *,
+    at: Mapping[str, object] | None = None, by: str | None = None, max_draws: int = 200,
+    probability: float = 0.9, random_seed: int = 0,
+) -> Estimand:  # fmt: skip
     """Shares of alternatives if a column had certain values, all else as it was.
 
     ``run.effects("price", [2, 3], at={"mode": "bus"}).difference("price", 3, 2)`` is what happens

@@ -316,18 +316,10 @@ def _between(
 
 
 def choices_of(
-    formula: str,
-    table: object,
-    *,
-    occasion: str | Sequence[str],
-    alternative: str | None = None,
-    base: object = None,
-    weights: str | None = None,
-    signs: Mapping[str, int] | None = None,
-    worst: str | None = None,
-    none: Any = None,
-    available: str | None = None,
-) -> ChoiceRows:
+    formula: str, table: object, *, occasion: str | Sequence[str], alternative: str | None = None,
+    base: object = None, weights: str | None = None, signs: Mapping[str, int] | None = None,
+    worst: str | None = None, none: Any = None, available: str | None = None,
+) -> ChoiceRows:  # fmt: skip
     """Choices from a table with a row for each alternative of each occasion.
 
     Parameters

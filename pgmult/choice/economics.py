@@ -62,14 +62,9 @@ def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, Floa
 
 
 def worth(
-    run: Posterior,
-    per: str = "price",
-    *,
-    at: Mapping[str, object] | None = None,
-    by: str | None = None,
-    max_draws: int = 200,
-    probability: float = 0.9,
-) -> Estimand:
+    run: Posterior, per: str = "price", *, at: Mapping[str, object] | None = None,
+    by: str | None = None, max_draws: int = 200, probability: float = 0.9,
+) -> Estimand:  # fmt: skip
     """Willingness to pay: how much of `per` makes up for one unit of each other attribute.
 
     It is the ratio of two derivatives of the utility, at the rows of the data and for people of the
@@ -210,14 +205,9 @@ def _medians(
 
 
 def elasticities(
-    run: Posterior,
-    column: str,
-    *,
-    by: str | None = None,
-    at: Mapping[str, object] | None = None,
-    max_draws: int = 200,
-    probability: float = 0.9,
-) -> Estimand:
+    run: Posterior, column: str, *, by: str | None = None, at: Mapping[str, object] | None = None,
+    max_draws: int = 200, probability: float = 0.9,
+) -> Estimand:  # fmt: skip
     """Elasticities: by how many percent shares change if a column grows by one percent.
 
     Shares are those of the labels of `by` over all choices of the data. A column that differs
@@ -274,17 +264,10 @@ def _by_label(data: ChoiceRows, of_row: IntArray, size: int, values: FloatArray)
 
 
 def surplus(
-    run: Posterior,
-    new: object,
-    per: str | None = "price",
-    *,
-    occasion: str | Sequence[str] | None = None,
-    by: str | None = None,
-    new_people: bool = False,
-    max_draws: int = 200,
-    probability: float = 0.9,
-    random_seed: int = 0,
-) -> Estimand:
+    run: Posterior, new: object, per: str | None = "price", *,
+    occasion: str | Sequence[str] | None = None, by: str | None = None, new_people: bool = False,
+    max_draws: int = 200, probability: float = 0.9, random_seed: int = 0,
+) -> Estimand:  # fmt: skip
     """Change of consumer surplus from the data to another table, per choice.
 
     The expected maximum utility of an occasion, the log of the sum of exp(utility), is divided by
@@ -363,13 +346,9 @@ def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
 
 
 def diversion(
-    run: Posterior,
-    by: str | None = None,
-    *,
-    without: object = None,
-    max_draws: int = 200,
+    run: Posterior, by: str | None = None, *, without: object = None, max_draws: int = 200,
     probability: float = 0.9,
-) -> Estimand:
+) -> Estimand:  # fmt: skip
     """Where the buyers of an alternative go if it is taken away, or came from when it was new.
 
     The diversion ratio from a to r is the share of those who choose a that would choose r instead

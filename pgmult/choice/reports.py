@@ -27,14 +27,10 @@ _MOST_ALTERNATIVES = 8  # of elasticities
 
 
 def report(
-    run: Posterior,
-    page: str | PathLike[str] | None = None,
-    *,
-    title: str | None = None,
-    facts: Mapping[str, str] | None = None,
-    comparison: Comparison | bool = True,
+    run: Posterior, page: str | PathLike[str] | None = None, *, title: str | None = None,
+    facts: Mapping[str, str] | None = None, comparison: Comparison | bool = True,
     price: str | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """Summarise a run of `MixedLogit`.
 
     Parameters

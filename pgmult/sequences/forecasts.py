@@ -61,14 +61,9 @@ _LEAST_ERROR = 0.01  # a simulation error that is reported
 
 
 def predict(
-    run: Posterior,
-    data: object = None,
-    *,
-    filtered: bool = False,
-    levels: Sequence[float] = LEVELS,
-    max_draws: int | None = None,
-    random_seed: int = 0,
-) -> StepProbs:
+    run: Posterior, data: object = None, *, filtered: bool = False,
+    levels: Sequence[float] = LEVELS, max_draws: int | None = None, random_seed: int = 0,
+) -> StepProbs:  # fmt: skip
     """Probabilities at every step, missing ones included: smoothed, or filtered.
 
     Smoothed ones are given all observations of the sequence, later ones among them; filtered ones
@@ -164,17 +159,10 @@ def _beginnings(data: Sequences, model: str) -> tuple[Sequences, IntArray]:
 
 
 def forecast(
-    run: Posterior,
-    steps: int,
-    data: object = None,
-    *,
-    inputs: object = None,
-    totals: ArrayLike | None = None,
-    levels: Sequence[float] = LEVELS,
-    max_draws: int = 500,
-    random_seed: int = 0,
-    simulate_to: int | None = None,
-) -> Forecast:
+    run: Posterior, steps: int, data: object = None, *, inputs: object = None,
+    totals: ArrayLike | None = None, levels: Sequence[float] = LEVELS, max_draws: int = 500,
+    random_seed: int = 0, simulate_to: int | None = None,
+) -> Forecast:  # fmt: skip
     """Forecast every sequence from its end, along simulated paths of states.
 
     Parameters
@@ -276,14 +264,9 @@ def _by_model(
 
 
 def impute(
-    run: Posterior,
-    data: object = None,
-    *,
-    totals: ArrayLike | None = None,
-    levels: Sequence[float] = LEVELS,
-    max_draws: int = 100,
-    random_seed: int = 0,
-) -> Imputed:
+    run: Posterior, data: object = None, *, totals: ArrayLike | None = None,
+    levels: Sequence[float] = LEVELS, max_draws: int = 100, random_seed: int = 0,
+) -> Imputed:  # fmt: skip
     """The symbols at missing steps, given all observations: one per step, or counts.
 
     States are sampled at each draw, of the sequences of the run if no `data` are given. Other

@@ -47,15 +47,10 @@ _MOST_SYMBOLS = 6
 
 
 def effects(
-    run: Posterior,
-    column: str = "sequence",
-    values: Sequence[Any] | None = None,
-    *,
-    at: Mapping[str, Any] | None = None,
-    by: str | None = None,
-    probability: float = 0.9,
+    run: Posterior, column: str = "sequence", values: Sequence[Any] | None = None, *,
+    at: Mapping[str, Any] | None = None, by: str | None = None, probability: float = 0.9,
     max_draws: int = 500,
-) -> Estimand:
+) -> Estimand:  # fmt: skip
     """Mean probabilities of the symbols in each sequence, at each step or time, or by an input.
 
     Averages over all steps, missing ones included, each step alike.

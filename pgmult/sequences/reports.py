@@ -55,18 +55,11 @@ _NARROW = (
 
 
 def report(
-    run: Posterior,
-    page: str | os.PathLike[str] | None = None,
-    *,
-    title: str = "Sequences of symbols",
-    facts: Mapping[str, str] | None = None,
-    steps: int = 12,
-    held_out: Sequences | None = None,
-    comparison: Comparison | bool = True,
-    probability: float = 0.9,
-    max_draws: int = 400,
-    random_seed: int = 0,
-) -> Report:
+    run: Posterior, page: str | os.PathLike[str] | None = None, *,
+    title: str = "Sequences of symbols", facts: Mapping[str, str] | None = None, steps: int = 12,
+    held_out: Sequences | None = None, comparison: Comparison | bool = True,
+    probability: float = 0.9, max_draws: int = 400, random_seed: int = 0,
+) -> Report:  # fmt: skip
     """Summarise a posterior of sequences.
 
     If the sequences have inputs, steps ahead use those of `held_out`, and after these the last

@@ -240,13 +240,9 @@ class Matched(NamedTuple):
 
 
 def states(
-    run: Posterior,
-    data: object = None,
-    *,
-    filtered: bool = False,
-    probability: float = 0.9,
+    run: Posterior, data: object = None, *, filtered: bool = False, probability: float = 0.9,
     max_draws: int = 200,
-) -> States:
+) -> States:  # fmt: skip
     """The hidden states of a run: what they are, and when they are.
 
     Parameters

@@ -278,13 +278,9 @@ def _ever(moves: FloatArray, target: int) -> FloatArray:
 
 
 def transitions(
-    run: Posterior,
-    *,
-    at: Mapping[str, Any] | None = None,
-    by: str | None = None,
-    probability: float = 0.9,
-    max_draws: int = 400,
-) -> Transitions:
+    run: Posterior, *, at: Mapping[str, Any] | None = None, by: str | None = None,
+    probability: float = 0.9, max_draws: int = 400,
+) -> Transitions:  # fmt: skip
     """Probabilities of the next symbol, or hidden state, given the present one.
 
     Parameters

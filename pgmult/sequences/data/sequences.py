@@ -500,14 +500,10 @@ def _ranges(start: IntArray, stop: IntArray) -> IntArray:
 
 
 def as_sequences(
-    data: object,
-    *,
-    num_symbols: int | None = None,
-    alphabet: Sequence[str] | NDArray[np.str_] | None = None,
-    inputs: object = None,
-    order: str | ArrayLike | None = None,
-    names: Sequence[str] | NDArray[np.str_] | None = None,
-) -> Sequences:
+    data: object, *, num_symbols: int | None = None,
+    alphabet: Sequence[str] | NDArray[np.str_] | None = None, inputs: object = None,
+    order: str | ArrayLike | None = None, names: Sequence[str] | NDArray[np.str_] | None = None,
+) -> Sequences:  # fmt: skip
     """A `Sequences` from symbols, labels, strings or counts.
 
     Parameters

@@ -45,23 +45,13 @@ _FEW_TWICE = 0.1  # of the times that have a row
 
 
 def sequences_of(
-    table: object,
-    *,
-    symbol: str | Sequence[str] | None = None,
-    sequence: str | None = None,
-    time: str | None = None,
-    begin: str | None = None,
-    end: str | None = None,
-    wide: str | Sequence[str] | None = None,
-    every: str | int | None = None,
-    week_start: str = "monday",
-    count: str | None = None,
-    weight: str | None = None,
-    known: str | None = None,
-    order: str | ArrayLike | None = None,
-    inputs: str | Design | None = None,
-    maps: Mapping[str, object] | None = None,
-) -> Sequences:
+    table: object, *, symbol: str | Sequence[str] | None = None, sequence: str | None = None,
+    time: str | None = None, begin: str | None = None, end: str | None = None,
+    wide: str | Sequence[str] | None = None, every: str | int | None = None,
+    week_start: str = "monday", count: str | None = None, weight: str | None = None,
+    known: str | None = None, order: str | ArrayLike | None = None,
+    inputs: str | Design | None = None, maps: Mapping[str, object] | None = None,
+) -> Sequences:  # fmt: skip
     """`Sequences` from a tidy table.
 
     Parameters
