@@ -204,5 +204,6 @@ def _by_design(
         else:
             square = np.diagonal(sums, axis1=1, axis2=2)[:, 1:]
             out.append(sums[:, 1:, -1] / np.maximum(square, 1e-300))
-    groups = {} if by is None else {by: levels_of_by.names}
-    return np.stack(out, axis=1), groups | {"level": names}
+    if by is None:
+        return out[0], {"level": names}
+    return np.stack(out, axis=1), {by: levels_of_by.names, "level": names}

@@ -900,7 +900,9 @@ def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     left = np.abs(np.diagonal(np.linalg.qr(within / scale, mode="r"))) < 1e-7 * np.sqrt(len(within))
     if len(left) < len(names) or left.any():
         name = names[int(np.argmax(left))]
-        raise ValueError(f"attributes must not be sums of others, got {name} (leave out one)")
+        raise ValueError(
+            f"attributes must not be sums of others within occasions, got {name} (leave one out)"
+        )
     return np.asarray(scale)
 
 

@@ -112,7 +112,7 @@ BAD = {
     ),
     "a sum of others": (
         {"formula": "taken ~ price + I(2 * price) + (price | who)"},
-        "from sums of others",
+        "sums of others within occasions",
     ),
     "two groupings": (
         {"formula": "taken ~ price + (price | who) + (price | trip)"},
@@ -482,7 +482,7 @@ def test_wide_tables_become_long_ones():
     assert found["price"].tolist() == [1, 4, 2, 5, 3]
     assert found["taken"].tolist() == [1, 0, 0, 1, 1]
     assert found["age"].tolist() == [30, 30, 40, 40, 50]
-    with pytest.raises(ValueError, match="available where they are taken"):
+    with pytest.raises(ValueError, match="available where it is taken"):
         lengthen(
             wide | {"car_there": [1, 0, 1]}, "mode",
             {"price": {"bus": "p_bus", "car": "p_car"}}, available={"car": "car_there"},

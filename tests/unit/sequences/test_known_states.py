@@ -84,7 +84,7 @@ def test_known_states_name_the_states_of_all_chains():
     [
         (["a"], "states must be 7, one a step"),
         ([None] * 7, "known at a step at least"),
-        (list("abcdabc"), "num_states must be at least the number of known states, 4"),
+        (list("abcdabc"), "num_states must be at least the known 4"),
     ],
 )
 def test_what_cannot_be_known(states, message):
