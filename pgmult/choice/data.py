@@ -31,7 +31,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
 from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray
 from pgmult.formulas.columns import NUMBER, named_column, table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
@@ -110,7 +110,7 @@ class ChoiceRows:
     source: IntArray
     occasion_columns: tuple[str, ...]
     weighted_by: str | None
-    is_attribute: NDArray[np.bool_]
+    is_attribute: BoolArray
     cluster: IntArray
     side: FloatArray | None = None
     groups: Mapping[str, tuple[Levels, IntArray]] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class ChoiceRows:
         )  # fmt: skip
 
     @property
-    def is_none(self) -> NDArray[np.bool_]:
+    def is_none(self) -> BoolArray:
         """Whether a row is "none of these", ``(num_rows,)``."""
         if self.none is None or self.alternatives is None:
             return np.zeros(self.num_rows, dtype=np.bool_)
@@ -288,7 +288,7 @@ class ChoiceRows:
         p = np.exp(utilities - np.maximum.reduceat(utilities, first)[of_row])
         return np.asarray(p / np.add.reduceat(p, first)[of_row])
 
-    def drawn(self, rng: np.random.Generator, probs: FloatArray) -> FloatArray:
+    def drawn(self, rng: Generator, probs: FloatArray) -> FloatArray:
         """New choices with the same totals; one alternative gets all of a fractional total."""
         totals = self.totals
         is_count = totals == np.round(totals)
@@ -706,7 +706,7 @@ def in_full(formula: str, alternative: str | None) -> str:
     return " + ".join([first.strip(), *terms])
 
 
-def _kept(design: Design, alternative: str | None, occasions: IntArray) -> NDArray[np.bool_]:
+def _kept(design: Design, alternative: str | None, occasions: IntArray) -> BoolArray:
     """Columns that are attributes: not the intercept, nor products of the base and a person's.
 
     The products of all alternatives and what belongs to a person add up to what is the same for

@@ -62,7 +62,7 @@ from pgmult.choice.family import CHOICE
 from pgmult.choice.pilot import PARTS, Frame, laid_out, metric_of, piloted, sites_of
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
@@ -150,7 +150,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
             "person": data.person_names,
         }
 
-    def prior(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
+    def prior(self, rng: Generator, data: ChoiceRows) -> MixedLogitState:
         """Population and tastes from the prior; the sites are found near its centre."""
         frame, d = Frame.of(data), len(data.random)
         mean = self.mean_scale * rng.standard_normal(d)
@@ -171,18 +171,16 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
             metric=metric_of(data, self, base), parts=PARTS,
         )  # fmt: skip
 
-    def simulate(
-        self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
-    ) -> ChoiceRows:
+    def simulate(self, rng: Generator, state: MixedLogitState, data: ChoiceRows) -> ChoiceRows:
         """New choices in the same occasions, as many in each."""
         return replace(data, taken=data.drawn(rng, self.probs(state, data)))
 
-    def init(self, rng: np.random.Generator, data: ChoiceRows) -> MixedLogitState:
+    def init(self, rng: Generator, data: ChoiceRows) -> MixedLogitState:
         """A start near the posterior mean, found by short chains on some people, and the sites."""
         return self.near(rng, data, *piloted(data, self))
 
     def near(
-        self, rng: np.random.Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray,
+        self, rng: Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray,
         parts: int,
     ) -> MixedLogitState:  # fmt: skip
         """A population and tastes drawn from approximations of their posterior."""
@@ -196,7 +194,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return self.carried(None, state, white, data, q)[0]
 
     def local_step(
-        self, rng: np.random.Generator, state: MixedLogitState, data: ChoiceRows
+        self, rng: Generator, state: MixedLogitState, data: ChoiceRows
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Move people's tastes; their standardised distances from the mean go to the path."""
         frame, num = Frame.of(data), len(state.tastes)
@@ -217,7 +215,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         q = frame.pack(population)
         return moved, white, self.carried(None, moved, white, data, q)[2]
 
-    def lengths(self, rng: np.random.Generator, state: MixedLogitState) -> FloatArray:
+    def lengths(self, rng: Generator, state: MixedLogitState) -> FloatArray:
         """Lengths of the steps of people's paths, which must not depend on their tastes."""
         length = _TURN / self.kicks * rng.uniform(0.8, 1.2, size=len(state.tastes))
         return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
@@ -246,7 +244,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), sums)
 
     def shared_step(
-        self, rng: np.random.Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows,
+        self, rng: Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows,
         ask: Asks,
     ) -> MixedLogitState:  # fmt: skip
         """A Hamiltonian path of the population, with tastes carried along."""

@@ -15,14 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from pgmult.choice.data import ChoiceRows
 from pgmult.core.arguments import as_choice, as_kind
 from pgmult.core.estimands import Estimand
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.formulas.language import parse
@@ -95,7 +94,7 @@ class PeopleDraw:
     data: ChoiceRows
     shared: FloatArray
     own: FloatArray
-    is_new: NDArray[np.bool_]
+    is_new: BoolArray
     fixed: FloatArray
 
     def linear(self, x: FloatArray, offset: FloatArray) -> FloatArray:
@@ -117,7 +116,7 @@ class PeopleDraw:
         return self.data.probs_of(self.utilities)
 
 
-def normal_points(number: int, size: int, rng: np.random.Generator) -> FloatArray:
+def normal_points(number: int, size: int, rng: Generator) -> FloatArray:
     """Evenly spread standard normal points, shifted at random, ``(number, size)``."""
     if not size:
         return np.zeros((1, 0))
@@ -141,7 +140,7 @@ def people_draws(
     is_new, roots = of_row < 0, np.linalg.cholesky(cov)
     people = None if is_new.all() else thinned(run, max_draws, "tastes")[0]
 
-    def draw(s: int, rng: np.random.Generator, number: int) -> PeopleDraw:
+    def draw(s: int, rng: Generator, number: int) -> PeopleDraw:
         tastes = mean[[s]] if people is None else np.vstack([people[s], mean[s]])  # -1: the mean
         points = normal_points(number, mean.shape[1], rng) if is_new.any() else roots[s][:1]
         shared = data.coefficients_of(mean[s] + points @ roots[s].T)

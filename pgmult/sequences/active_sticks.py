@@ -32,7 +32,7 @@ from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import symbols
 from pgmult.sequences.data.sequences import Sequences
@@ -92,9 +92,7 @@ class ActiveSticks(NamedTuple):
         step = self.order[np.where(inside, row, 0)]
         return step, np.minimum(stick, self.num_sticks - 1), inside & (stick < self.depths[step])
 
-    def augment(
-        self, rng: np.random.Generator, design: FloatArray, weights: FloatArray
-    ) -> FloatArray:
+    def augment(self, rng: Generator, design: FloatArray, weights: FloatArray) -> FloatArray:
         """Draw omega_tk ~ PG(N_tk, psi_tk) of the active pairs.
 
         Parameters

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_flag, under_name
 from pgmult.core.sklearn import as_seed, as_threads
-from pgmult.core.typing import Array, FloatArray
+from pgmult.core.typing import Array, FloatArray, Generator
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -82,7 +82,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
     tune: int = 300
     chains: int = 2
     max_draws: int = 50
-    random_state: int | np.random.RandomState | np.random.Generator | None = None
+    random_state: int | np.random.RandomState | Generator | None = None
     n_jobs: int | None = None
     verbose: bool = False
 

@@ -5,13 +5,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.figures.base import NUM_COLOURS
 from pgmult.core.figures.shares import MISSING, OTHER, Raster
 from pgmult.core.tabled import Column
 from pgmult.core.tables import date_text
-from pgmult.core.typing import IntArray
+from pgmult.core.typing import BoolArray, IntArray
 from pgmult.sequences.data.sequences import Sequences
 
 _LONG = 1000  # steps
@@ -31,7 +30,7 @@ def name_of(data: Sequences, sequence: int) -> str:
     return f"{data.keys[0]} {data.names[sequence]}" if data.keys[0] else str(data.names[sequence])
 
 
-def is_after_last(data: Sequences) -> NDArray[np.bool_]:
+def is_after_last(data: Sequences) -> BoolArray:
     """Whether each step comes after the last observation of its sequence, ``(num_steps,)``."""
     observed = np.where(data.observed, np.arange(data.num_steps), -1)
     last = np.maximum.reduceat(observed, data.offsets[:-1])

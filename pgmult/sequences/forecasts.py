@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
@@ -243,7 +243,7 @@ def forecast(
 
 
 def _by_model(
-    streams: list[np.random.Generator], run: Posterior, data: Sequences, steps: tuple[int, int],
+    streams: list[Generator], run: Posterior, data: Sequences, steps: tuple[int, int],
     sizes: IntArray | None, max_draws: int,
 ) -> tuple[FloatArray, IntArray, IntArray | None]:  # fmt: skip
     """Probabilities, symbols and counts ahead of a model that knows these given its parameters.
@@ -396,7 +396,7 @@ def _paths_of(num_draws: int) -> int:
 
 
 def _smoothed(
-    rng: np.random.Generator, draws: list[StateSpaceDraw], data: Sequences
+    rng: Generator, draws: list[StateSpaceDraw], data: Sequences
 ) -> Iterator[tuple[slice, Sequences, FloatArray, int]]:
     """Steps, their sequences, paths of states ``(num_draws, num_paths, steps, D)``, particles.
 
@@ -419,7 +419,7 @@ def _smoothed(
 
 
 def _simulated_states(
-    rng: np.random.Generator, model: Parameters, last: FloatArray, inputs: FloatArray | None,
+    rng: Generator, model: Parameters, last: FloatArray, inputs: FloatArray | None,
     steps: int,
 ) -> FloatArray:  # fmt: skip
     """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
@@ -434,7 +434,7 @@ def _simulated_states(
 
 
 def _continued(
-    rng: np.random.Generator, model: Parameters, states: FloatArray, inputs: FloatArray | None,
+    rng: Generator, model: Parameters, states: FloatArray, inputs: FloatArray | None,
     steps: int,
 ) -> FloatArray:  # fmt: skip
     """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
@@ -492,12 +492,12 @@ def _probs_in_blocks(
         yield rows, _probs_of(draws, model, states[:, :, at], inputs)
 
 
-def _one_path(rng: np.random.Generator, states: FloatArray) -> IntArray:
+def _one_path(rng: Generator, states: FloatArray) -> IntArray:
     """The number of one path of each draw, ``(num_draws, 1, 1)``."""
     paths = np.tile(np.arange(states.shape[1]), (len(states), 1))
     return rng.permuted(paths, axis=1)[:, :1, None]
 
 
-def _counts(rng: np.random.Generator, probs: FloatArray, totals: IntArray) -> IntArray:
+def _counts(rng: Generator, probs: FloatArray, totals: IntArray) -> IntArray:
     """Counts of so many observations from each row of probabilities."""
     return rng.multinomial(totals, probs / probs.sum(axis=-1, keepdims=True))

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.answers import Answer
@@ -34,7 +33,7 @@ from pgmult.core.arguments import as_probability
 from pgmult.core.figures.pairs import HeatMap
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import Column, Table, number, with_interval
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, match_rows
 from pgmult.sampling.posterior import Posterior
@@ -114,7 +113,7 @@ class States(Answer):
     sequences: Sequences
     matches: LabelMatches
     agreement: FloatArray
-    used: NDArray[np.bool_]
+    used: BoolArray
     probability: float
     filtered: bool = False
 
@@ -236,7 +235,7 @@ class Matched(NamedTuple):
     taken: list[tuple[_Draw, IntArray]]
     matches: LabelMatches
     agreement: FloatArray
-    used: NDArray[np.bool_]
+    used: BoolArray
 
 
 def states(

@@ -15,9 +15,8 @@ import zoneinfo
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.typing import Array, IntArray
+from pgmult.core.typing import Array, BoolArray, IntArray
 
 _ZONES = (  # of the clocks that are set forward and back, one each
     "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "Australia/Sydney",
@@ -28,9 +27,7 @@ _LATEST = 7_258_118_400  # seconds: the year 2200
 _USUAL = 0.9  # of the times of a regular table have the usual number of rows
 
 
-def shown_twice(
-    times: IntArray, sequence: IntArray, hour: IntArray
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def shown_twice(times: IntArray, sequence: IntArray, hour: IntArray) -> tuple[BoolArray, BoolArray]:
     """Rows of the second of two hours that a clock shows alike, by their order.
 
     Parameters
@@ -83,7 +80,7 @@ def shown_twice(
     return second, unsure
 
 
-def _usual_rows(times: IntArray, sequence: IntArray, chosen: NDArray[np.bool_]) -> int:
+def _usual_rows(times: IntArray, sequence: IntArray, chosen: BoolArray) -> int:
     """How many rows nearly every time of a sequence has; 0 if there is no such number."""
     if not chosen.any():
         return 1

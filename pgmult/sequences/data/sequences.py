@@ -27,7 +27,7 @@ from pgmult.core.labels import labels_of, numbered, order_of
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.orders import as_order
 from pgmult.core.tables import missing_in
-from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray, ObservedRows
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
 from pgmult.latent.predictors import latent_of
@@ -935,7 +935,7 @@ def one_of(chances: FloatArray, probs: FloatArray) -> IntArray:
     return np.asarray((running <= u[..., None]).sum(axis=-1))
 
 
-def simulate_symbols(rng: np.random.Generator, probs: FloatArray, like: Sequences) -> Sequences:
+def simulate_symbols(rng: Generator, probs: FloatArray, like: Sequences) -> Sequences:
     """Draw the observations of every step given its probabilities.
 
     Parameters
