@@ -78,7 +78,7 @@ def test_a_figure_is_drawn_to_a_file(moving, tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"sequence": 2}, "sequence must be from 0 to 1, the last one, got 2"),
+        ({"sequence": 2}, "sequence must be from 0 to 1, got 2"),
         ({"symbols": ["hail"]}, "symbols must be of the data, got 'hail'"),
         ({"symbols": [4]}, "symbols must be of the data, got 4"),
     ],
