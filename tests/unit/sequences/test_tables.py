@@ -274,9 +274,7 @@ def test_a_row_without_a_symbol_need_not_tell_its_inputs():
         data = sequences_of(table, symbol="state", sequence="who", inputs="~ temp")
     np.testing.assert_allclose(temperatures(data), [2, 2, 3, 4, 5])
     table["temp"], table["state"][3:] = [2.0, 2.0, 3.0, np.nan, np.nan], [None, None]
-    with pytest.raises(
-        ValueError, match=r"inputs must have a value in each sequence.* b"
-    ):
+    with pytest.raises(ValueError, match=r"inputs must have a value in each sequence.* b"):
         sequences_of(table, symbol="state", sequence="who", inputs="~ temp")
 
 
