@@ -185,8 +185,10 @@ def _model(
 
     These have a page of the first of them, with these notes.
     """
-    from pgmult.sequences import MarkovChain, MixedMarkovChain, MultinomialLDS, MultinomialTrend
-    from pgmult.sequences.models.lds import usual_state_dim
+    from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
+    from pgmult.sequences.models.markov import MarkovChain
+    from pgmult.sequences.models.mixed_markov import MixedMarkovChain
+    from pgmult.sequences.models.trend import MultinomialTrend
     from pgmult.sequences.scores.rivals import best_model, held_by
 
     allowed = _allowed(options, data)
@@ -255,7 +257,8 @@ def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | Non
 
 def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[Any, str]]:
     """Hidden Markov models of the numbers of states that were asked for."""
-    from pgmult.sequences import MixedHMM, MultinomialHMM
+    from pgmult.sequences.models.hmm import MultinomialHMM
+    from pgmult.sequences.models.mixed_hmm import MixedHMM
 
     models: dict[str, tuple[Any, str]] = {}
     numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
