@@ -8,7 +8,7 @@ number, and with it its colour and dashes, in every figure. In SVG colours are n
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 else:
     Axes = Canvas = Any
 
+TickText = Callable[[float], str]
+"""What to write at a place of an axis."""
+MOST_TICKS = (4, 7)  # of an axis of words, or of numbers
 CYCLE = (
     "#2a6f97", "#c8553d", "#4f7a4e", "#8457a8", "#96740a", "#1d2538", "#0b8a83", "#b0407f",
     "#4b0000", "#0087f0", "#5a870f",
@@ -88,9 +91,34 @@ def drawing(
 def key(swatch: Markup, name: str, colour: int | None = None) -> Markup:
     """An entry of a legend; without the number of a colour it is grey."""
     drawn = tag("svg", swatch, viewBox="0 0 30 14", aria_hidden="true")
-    return tag(
-        "li", drawn, name, class_="neutral" if colour is None else f"c{colour % NUM_COLOURS}"
-    )
+    return tag("li", drawn, name, class_=class_of(colour))
+
+
+def class_of(colour: int | None) -> str:
+    """The class of what is drawn in the colour of that number; None is grey."""
+    return "neutral" if colour is None else f"c{colour % NUM_COLOURS}"
+
+
+def words(text: str, x: float, y: float, kind: str = "middle") -> Markup:
+    """A text in a drawing, of which x is the middle or the end."""
+    return tag("text", text, class_=kind, x=x, y=y)
+
+
+def stroke(kind: str, d: str, **more: object) -> Markup:
+    """A path in a drawing."""
+    return tag("path", class_=kind, d=d, **more)
+
+
+def lower_axis(
+    ticks: Sequence[tuple[float, str]], left: float, right: float, floor: float, label: str,
+    room: float = 0.0,
+) -> list[Markup]:  # fmt: skip
+    """The lower axis of a drawing, with texts at its ticks and its label, below some room."""
+    parts = [stroke("axis", f"M{left:.0f} {floor:.1f}H{right:.0f}")]
+    for x, text in ticks:
+        parts.append(stroke("axis", f"M{x:.1f} {floor:.1f}v4"))
+        parts.append(words(text, x, floor + room + 15.0))
+    return [*parts, words(label, (left + right) / 2.0, floor + room + 29.0)]
 
 
 def dashes_of(number: int) -> str | None:
@@ -131,11 +159,25 @@ def style_of(number: int) -> tuple[str, Any]:
     return CYCLE[number % NUM_COLOURS], (0, dashes) if dashes else "-"
 
 
-def whole_numbers(axes: Axes, most: int = 8) -> None:
-    """Ticks of the lower axis at whole numbers alone: steps, years."""
+def step_ticks(axes: Axes, tick_text: TickText | None, are_whole: bool = True) -> None:
+    """Ticks of the lower axis: at whole numbers alone (steps, years), and in words."""
     from matplotlib.ticker import MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
+    if are_whole:
+        most = 8 if tick_text is None else 4
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, steps=[1, 2, 5, 10]))
+    if tick_text is not None:
+        axes.xaxis.set_major_formatter(lambda x, _: tick_text(x))
+
+
+def finished(axes: Axes, caption: str, has_legend: bool = True) -> Axes:
+    """The axes of something along time with its caption, a legend and a plain frame."""
+    axes.margins(x=0.01)
+    axes.set_title(caption, fontsize=9, loc="left")
+    if has_legend:
+        legend_beside(axes)
+    clean(axes)
+    return axes
 
 
 def legend_beside(axes: Axes, title: str | None = None) -> None:

@@ -6,26 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.figures.base import (
-    NUM_COLOURS,
-    Axes,
-    Figure,
-    axes_or_new,
-    clean,
-    dashes_of,
-    drawing,
-    framed,
-    key,
-    legend_beside,
-    round_ticks,
-    style_of,
-    whole_numbers,
-)
+from pgmult.core.figures import base
+from pgmult.core.figures.base import Axes, Figure, TickText, key, stroke
 from pgmult.core.markup import Markup, tag
 from pgmult.core.tables import as_dates, as_years, date_text
 from pgmult.core.typing import ArrayLike, FloatArray
 
-Place = Callable[[ArrayLike, ArrayLike], tuple[FloatArray, FloatArray]]
+Place = Callable[[ArrayLike], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +51,9 @@ class Line:
     @property
     def heights(self) -> Iterator[FloatArray]:
         """All finite numbers that are drawn."""
-        drawn = [self.mean, *(end for band in self.bands for end in band)]
-        drawn += [] if self.truth is None else [self.truth]
-        drawn += [] if self.points is None else [self.points[1]]
-        drawn += [] if self.spread is None else list(self.spread)
-        return (values[np.isfinite(values)] for values in drawn)
+        ends = (end for band in self.bands for end in band)
+        drawn = [self.mean, *ends, self.truth, *(self.points or ())[1:], *(self.spread or ())]
+        return (values[np.isfinite(values)] for values in drawn if values is not None)
 
 
 _SIZE = (480.0, 230.0)
@@ -114,7 +99,7 @@ class Lines(Figure):
     points: str = "observed share"
     gaps: Sequence[tuple[float, float]] = ()
     divider: float | None = None
-    tick_text: Callable[[float], str] | None = None
+    tick_text: TickText | None = None
     ticks: Sequence[tuple[float, str]] | None = None
     from_zero: bool = True
     size: tuple[float, float] = _SIZE
@@ -125,121 +110,102 @@ class Lines(Figure):
         low, high = self._span()
         bottom, top = self._heights()
         rug = _RUG * sum(line.rug is not None for line in self.lines)
-        width, height = self.size[0], self.size[1] + rug
-        right, floor = width - _RIGHT, self.size[1] - _BOTTOM
-        heights = round_ticks(bottom, top, max(3, round(self.size[1] / 46)))
+        width, height = self.size
+        right, floor = width - _RIGHT, height - _BOTTOM
+        heights = base.round_ticks(bottom, top, max(3, round(height / 46)))
         written = [f"{y:,.0f}" if abs(y) >= _LARGE else f"{y:.4g}" for y in heights]
         left = max(_LEFT, _LETTER * max(map(len, written), default=0) + 8.0)
 
-        def at(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-            across = left + 6.0 + (np.asarray(x) - low) / (high - low) * (right - left - 12.0)
-            up = (np.asarray(y) - bottom) / (top - bottom) * (floor - _TOP)
-            return across, floor - up
+        def across(x: ArrayLike) -> FloatArray:
+            return left + 6.0 + (np.asarray(x) - low) / (high - low) * (right - left - 12.0)
+
+        def up(y: ArrayLike) -> FloatArray:
+            return floor - (np.asarray(y) - bottom) / (top - bottom) * (floor - _TOP)
 
         parts = []
         for gap in self.gaps:
-            x1, x2 = at(np.clip(gap, low, high), bottom)[0].tolist()
+            x1, x2 = across(np.clip(gap, low, high)).tolist()
             size = {"width": max(x2 - x1, 1.0), "height": floor - _TOP}
             parts.append(tag("rect", class_="gap", x=x1, y=_TOP, **size))
-        for tick, mark in zip(heights, written, strict=True):
-            y = float(at(low, tick)[1])
-            path = f"M{left:.0f} {y:.1f}h{right - left:.0f}"
-            parts.append(tag("path", class_="axis", d=path, opacity=".45"))
-            parts.append(tag("text", mark, class_="end", x=left - 5.0, y=y + 4.0))
-        for tick, words in self._tick_texts(low, high):
-            x = float(at(tick, bottom)[0])
-            parts.append(tag("path", class_="axis", d=f"M{x:.1f} {floor:.0f}v4"))
-            parts.append(tag("text", words, class_="middle", x=x, y=floor + rug + 15.0))
-        parts.append(tag("path", class_="axis", d=f"M{left:.0f} {floor:.0f}H{right:.0f}"))
+        for y, mark in zip(up(heights).tolist(), written, strict=True):
+            parts.append(stroke("axis", f"M{left:.0f} {y:.1f}h{right - left:.0f}", opacity=".45"))
+            parts.append(base.words(mark, left - 5.0, y + 4.0, "end"))
+        ticks = [(float(across(tick)), text) for tick, text in self._tick_texts(low, high)]
+        parts += base.lower_axis(ticks, left, right, floor, self.x_label, rug)
         if self.divider is not None:
-            x = float(at(self.divider, bottom)[0])
-            parts.append(tag("path", class_="divider", d=f"M{x:.1f} {_TOP:.0f}V{floor:.0f}"))
+            x = float(across(self.divider))
+            parts.append(stroke("divider", f"M{x:.1f} {_TOP:.0f}V{floor:.0f}"))
         level = floor + 5.0
         for line in self.lines:
-            strokes = _line_parts(line, at)
+            strokes = _line_parts(line, across, up)
             if line.rug is not None:
-                places = at(line.rug, np.full(len(line.rug), bottom))[0]
-                marks = "".join(f"M{x:.1f} {level:.0f}v4" for x in places)
-                strokes.append(tag("path", class_="rug", d=marks))
+                marks = "".join(f"M{x:.1f} {level:.0f}v4" for x in across(line.rug))
+                strokes.append(stroke("rug", marks))
                 level += _RUG
-            parts.append(tag("g", strokes, class_=f"c{line.colour % NUM_COLOURS}"))
-        middle = (left + right) / 2.0
-        parts.append(tag("text", self.x_label, class_="middle", x=middle, y=height - 5.0))
+            parts.append(tag("g", strokes, class_=base.class_of(line.colour)))
         caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
-        svg = drawing(parts, self.label, width, height, self.size != _SIZE)
-        return framed(svg, caption, self.keys())
+        svg = base.drawing(parts, self.label, width, height + rug, self.size != _SIZE)
+        return base.framed(svg, caption, self.keys())
 
     def keys(self) -> list[Markup]:
         """What stands in the legend."""
         if not self.has_legend:
             return []
-        lines = self.lines
-        keys = [key(_stroke("mean", "M0 7H30", line.colour), line.name, line.colour)
-                for line in lines if line.name]  # fmt: skip
-        block = {"width": 30, "height": 14}
-        if self.band and any(line.bands for line in lines):
-            keys.append(key(tag("rect", class_="band", **block), self.band))
-        if any(line.points is not None for line in lines):
-            keys.append(key(tag("circle", class_="dot", cx=15, cy=7, r=4), self.points))
-        if any(line.truth is not None for line in lines):
-            keys.append(key(_stroke("truth", "M0 7H30"), "the truth"))
-        if any(line.rug is not None for line in lines):
-            keys.append(key(_stroke("mean", "M10 2v10M18 2v10"), "seen here"))
-        if self.gaps:
-            keys.append(key(tag("rect", class_="gap", **block), "no data"))
-        if self.divider is not None:
-            keys.append(key(_stroke("divider", "M15 0V14"), "the last that was seen"))
-        return keys
+
+        def some(part: str) -> bool:
+            return any(getattr(line, part) is not None for line in self.lines)
+
+        block, dot = {"width": 30, "height": 14}, {"cx": 15, "cy": 7, "r": 4}
+        has_bands = bool(self.band) and any(line.bands for line in self.lines)
+        marks = [
+            (has_bands, tag("rect", class_="band", **block), self.band),
+            (some("points"), tag("circle", class_="dot", **dot), self.points),
+            (some("truth"), stroke("truth", "M0 7H30"), "the truth"),
+            (some("rug"), stroke("mean", "M10 2v10M18 2v10"), "seen here"),
+            (bool(self.gaps), tag("rect", class_="gap", **block), "no data"),
+            (self.divider is not None, stroke("divider", "M15 0V14"), "the last that was seen"),
+        ]
+        named = [line for line in self.lines if line.name]
+        keys = [key(_mean_stroke("M0 7H30", n.colour), n.name, n.colour) for n in named]
+        return keys + [key(mark, name) for is_drawn, mark, name in marks if is_drawn]
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """The figure with matplotlib."""
-        axes = axes_or_new(axes, 7.0, 3.2)
-        label: str | None = "no data"
-        for start, end in self.gaps:
-            axes.axvspan(start, end, color="0.5", alpha=0.15, linewidth=0, label=label)
-            label = None
+        axes = base.axes_or_new(axes, 7.0, 3.2)
+        for i, gap in enumerate(self.gaps):
+            axes.axvspan(*gap, color="0.5", alpha=0.15, lw=0, label=None if i else "no data")
         level = 0
         for line in self.lines:
-            colour, dashes = style_of(line.colour)
+            colour, dashes = base.style_of(line.colour)
             for band in line.bands:
-                axes.fill_between(line.x, *band, color=colour, alpha=0.2, linewidth=0)
-            axes.plot(
-                line.x, line.mean, linestyle=dashes, color=colour, linewidth=1.3, label=line.name
-            )
+                axes.fill_between(line.x, *band, color=colour, alpha=0.2, lw=0)
+            axes.plot(line.x, line.mean, ls=dashes, color=colour, lw=1.3, label=line.name)
             if line.truth is not None:
-                axes.plot(line.x, line.truth, ":", color=colour, linewidth=1.2)
+                axes.plot(line.x, line.truth, ":", color=colour, lw=1.2)
             if line.points is not None:
-                axes.plot(*line.points, ".", color=colour, markersize=4, alpha=0.7)
-            if line.points is not None and line.spread is not None:
-                axes.vlines(line.points[0], *line.spread, color=colour, linewidth=0.8)
+                axes.plot(*line.points, ".", color=colour, ms=4, alpha=0.7)
+                if line.spread is not None:
+                    axes.vlines(line.points[0], *line.spread, color=colour, lw=0.8)
             if line.rug is not None:
                 level += 1
-                axes.plot(
-                    line.rug, np.full(len(line.rug), -0.025 * level), "|", color=colour,
-                    markersize=4, transform=axes.get_xaxis_transform(), clip_on=False,
-                )  # fmt: skip
+                below, depths = axes.get_xaxis_transform(), np.full(len(line.rug), -0.025 * level)
+                how = {"color": colour, "ms": 4, "transform": below, "clip_on": False}
+                axes.plot(line.rug, depths, "|", **how)  # type: ignore[arg-type]
         if level:
             axes.tick_params(axis="x", pad=3 + 3 * level)
         if self.divider is not None:
-            axes.axvline(self.divider, color="0.4", linewidth=0.8, linestyle=":")
+            axes.axvline(self.divider, color="0.4", lw=0.8, ls=":")
         if self.ticks is not None:
-            places, words = zip(*self.ticks, strict=True)
-            axes.set_xticks(places, words)
-        elif _are_whole(self.lines):
-            whole_numbers(axes, most=8 if self.tick_text is None else 4)
-        if self.ticks is None and self.tick_text is not None:
-            tick_text = self.tick_text
-            axes.xaxis.set_major_formatter(lambda x, _: tick_text(x))
+            axes.set_xticks(*zip(*self.ticks, strict=True))
+        else:
+            base.step_ticks(axes, self.tick_text, _are_whole(self.lines))
         if self.from_zero:
             axes.set_ylim(bottom=0.0)
-        axes.margins(x=0.01)
         axes.set_xlabel(self.x_label)
         axes.set_ylabel(f"{self.y_label}, {self.band}" if self.band else self.y_label)
-        axes.set_title(self.caption, fontsize=9, loc="left")
-        if self.has_legend and any(line.name for line in self.lines):
-            legend_beside(axes)
-        clean(axes)
-        return axes
+        return base.finished(
+            axes, self.caption, self.has_legend and any(n.name for n in self.lines)
+        )
 
     def _span(self) -> tuple[float, float]:
         xs = np.concatenate([line.x for line in self.lines])
@@ -247,12 +213,8 @@ class Lines(Figure):
         return low, high if high > low else low + 1.0
 
     def _heights(self) -> tuple[float, float]:
-        values = np.concatenate(
-            [np.zeros(0), *(heights for line in self.lines for heights in line.heights)]
-        )
-        if not len(values):
-            values = np.zeros(1)
-        low, high = float(values.min()), float(values.max())
+        values = np.concatenate([heights for line in self.lines for heights in line.heights])
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         if self.from_zero:
             return 0.0, 1.06 * max(high, 1e-9)
         spread = high - low
@@ -266,37 +228,35 @@ class Lines(Figure):
             widest = _LETTER * (max(map(len, texts)) + 1)
             return self.ticks[:: math.ceil(widest / room)]
         tick_text = self.tick_text or _number
-        most = max(3, round((7 if self.tick_text is None else 4) * self.size[0] / _SIZE[0]))
-        return [
-            (x, tick_text(x)) for x in round_ticks(low, high, most, whole=_are_whole(self.lines))
-        ]
+        most = base.MOST_TICKS[self.tick_text is None] * self.size[0] / _SIZE[0]
+        at = base.round_ticks(low, high, max(3, round(most)), whole=_are_whole(self.lines))
+        return [(x, tick_text(x)) for x in at]
 
 
-def _line_parts(line: Line, at: Place) -> list[Markup]:
-    parts = []
+def _line_parts(line: Line, across: Place, up: Place) -> list[Markup]:
+    parts, x = [], across(line.x)
     for lower, upper in line.bands:
         for piece in _pieces(line.mean):
-            upper_edge = _path(*at(line.x[piece], upper[piece]))
-            back = _path(*(way[::-1] for way in at(line.x[piece], lower[piece])))
-            parts.append(tag("path", class_="band", d=f"{upper_edge}L{back[1:]}Z"))
+            edge = _path(x[piece], up(upper[piece]))
+            back = _path(x[piece][::-1], up(lower[piece])[::-1])
+            parts.append(stroke("band", f"{edge}L{back[1:]}Z"))
     for piece in _pieces(line.mean):
-        d = _path(*at(line.x[piece], line.mean[piece]))
-        parts.append(_stroke("mean", d, line.colour))
+        parts.append(_mean_stroke(_path(x[piece], up(line.mean[piece])), line.colour))
     if line.truth is not None:
-        for piece in _pieces(line.truth):
-            parts.append(_stroke("truth", _path(*at(line.x[piece], line.truth[piece]))))
+        pieces = _pieces(line.truth)
+        parts += [stroke("truth", _path(x[piece], up(line.truth[piece]))) for piece in pieces]
     if line.points is not None:
-        for x, y in zip(*at(*line.points), strict=True):
-            parts.append(tag("circle", class_="dot", cx=float(x), cy=float(y), r=1.8))
-    if line.points is not None and line.spread is not None:
-        ends = (at(line.points[0], end) for end in line.spread)
-        for (x, low), (_, high) in zip(*(np.transpose(end) for end in ends), strict=True):
-            parts.append(tag("path", class_="rug", d=f"M{x:.1f} {low:.1f}V{high:.1f}"))
+        places = across(line.points[0]).tolist()
+        for cx, cy in zip(places, up(line.points[1]).tolist(), strict=True):
+            parts.append(tag("circle", class_="dot", cx=cx, cy=cy, r=1.8))
+        if line.spread is not None:
+            for cx, low, high in zip(places, *map(up, line.spread), strict=True):
+                parts.append(stroke("rug", f"M{cx:.1f} {low:.1f}V{high:.1f}"))
     return parts
 
 
-def _stroke(kind: str, d: str, colour: int = 0) -> Markup:
-    return tag("path", class_=kind, d=d, stroke_dasharray=dashes_of(colour))
+def _mean_stroke(d: str, colour: int) -> Markup:
+    return stroke("mean", d, stroke_dasharray=base.dashes_of(colour))
 
 
 def _pieces(values: FloatArray) -> list[slice]:
@@ -348,7 +308,7 @@ def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]
         ]
         if len(ticks) > 1:
             return [(x, text.replace("T", " ")) for x, text in ticks]
-    return [(year, f"{year:.0f}") for year in round_ticks(low, high, most + 2, whole=True)]
+    return [(year, f"{year:.0f}") for year in base.round_ticks(low, high, most + 2, whole=True)]
 
 
 def _number(x: float) -> str:
