@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmult.sampling.blocks import Ask, Sums, SweepsInBlocks, started
+from pgmult.sampling.blocks import Ask, Shard, Sums, SweepsInBlocks, started
 from pgmult.sampling.cluster.tasks import work
 
 
@@ -82,10 +82,10 @@ class GaussianRows(SweepsInBlocks):
         return state.signs.sum()
 
     def mean(self, state, data):
-        from pgmult.sampling.blocks import summaries
-
         parts = max(1, (len(data.y) + self.block_rows // 2) // self.block_rows)
-        return self.summarized("mean", state, summaries(self, state, data).result(parts), data)
+        return self.summarized(
+            "mean", state, Shard(self, data).summaries(state).result(parts), data
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -59,7 +59,7 @@ def check_shards_do_not_matter(model, data, sweeps=3):
             for mine in pieces:
                 part = _rows_of(mine, parts)
                 here = blocks.take_rows(model, state, blocks.cells(data, part))
-                kept.merge(blocks.summaries(model, here, data.rows(part), int(mine[0])))
+                kept.merge(blocks.Shard(model, data.rows(part), int(mine[0])).summaries(here))
         summary = kept.result(len(parts))
         assert summary.rounded[0] == model.log_likelihood(state, data)
         for name in {*traits_of(model).default_keep, *model.summary_names} - absent_of(model, data):
@@ -80,16 +80,16 @@ def _sweep_of_shards(rng, chain_rng, model, state, data, parts, pieces):
         total = blocks.Total()
         for i in rng.permutation(len(pieces)):
             with row_threads(1 + i % 2, grain=1):
-                of, first = data.rows(places[i]), int(pieces[i][0])
-                moved[i] = do(model, key, *given, moved[i], of, first, threads=1 + i % 3)
+                shard = blocks.Shard(model, data.rows(places[i]), int(pieces[i][0]), 1 + i % 3)
+                moved[i] = do(shard, key, *given, moved[i])
             total.merge(moved[i].total)
         return total.result(len(parts))
 
-    sums = everywhere(blocks.local_steps)
+    sums = everywhere(blocks.Shard.steps)
     numbers = count(1)
-    shared = blocks.shared_step(
-        model, chain_rng, blocks.without_rows(model, state), sums, bare,
-        lambda question: everywhere(blocks.local_answers, next(numbers), question),
+    shared = model.shared_step(
+        chain_rng, blocks.without_rows(model, state), sums, bare,
+        lambda question: everywhere(blocks.Shard.answers, next(numbers), question),
     )  # fmt: skip
     size = blocks.cells(data, slice(0, parts[-1].stop)).stop
     state = blocks.empty_rows(model, state, size)

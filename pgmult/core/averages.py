@@ -33,14 +33,13 @@ from numbers import Real
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, as_strings, brief, under_name
 from pgmult.core.estimands import Estimand, Labels
 from pgmult.core.family import Run, family_of
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered, value_texts, which_of
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_nonnegative
 
 Table = Mapping[str, Any]
@@ -359,7 +358,7 @@ class _Groups(NamedTuple):
         return np.asarray(self.shares @ probs).reshape(*sizes, probs.shape[-1])
 
 
-def _matching(rows: Rows, where: Mapping[str, object] | None) -> NDArray[np.bool_]:
+def _matching(rows: Rows, where: Mapping[str, object] | None) -> BoolArray:
     """Rows that have certain values of columns."""
     matching = np.ones(len(rows), dtype=np.bool_)
     for name, value in as_mapping(where, "at").items():
@@ -387,7 +386,7 @@ def _empty(axes: Mapping[str, Any], place: Sequence[Any], weight: str | None) ->
 
 
 def _values(
-    cells: object, chosen: NDArray[np.bool_], asked: Sequence[object] | None, name: str
+    cells: object, chosen: BoolArray, asked: Sequence[object] | None, name: str
 ) -> list[object]:
     """The values asked for, as the column has them."""
     present = np.unique(np.asarray(cells)[chosen])

@@ -23,12 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.typing import Array, BoolArray
+
 _HEADER = 128  # bytes before the numbers, whatever their number
 _BLOCK = 2**22  # bytes of a block, which has a checksum
 _DIGITS = 8  # of one
 _PAGE = 2**12  # bytes of a block whose sum is in its checksum
 
-_checked: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+_checked: dict[tuple[object, ...], BoolArray] = {}
 """Of every file, which of its blocks this process has compared."""
 
 
@@ -103,7 +105,7 @@ class MappedArray(np.ndarray):
     """An array in a file, described by `file`; None for arrays that are computed from it."""
 
     file: ArrayFile | None
-    checked: NDArray[np.bool_] | None
+    checked: BoolArray | None
 
     def __array_finalize__(self, made_of: object) -> None:
         self.file = self.checked = None
@@ -141,7 +143,7 @@ class MappedArray(np.ndarray):
             self.checked[block] = True
 
 
-def part_of(array: NDArray[np.generic], part: slice) -> NDArray[Any]:
+def part_of(array: Array, part: slice) -> NDArray[Any]:
     """Neighbouring entries of a vector, without a copy; of one in a file, once they are checked."""
     if isinstance(array, MappedArray):
         array.check(part.start, part.stop)
@@ -193,7 +195,7 @@ class ArrayWriter:
         self._file.close()
 
 
-def pieces(array: NDArray[np.generic]) -> Iterator[NDArray[Any]]:
+def pieces(array: Array) -> Iterator[NDArray[Any]]:
     """A vector in pieces of a few megabytes."""
     step = max(1, _BLOCK // max(1, array.dtype.itemsize))
     for start in range(0, len(array), step):
@@ -214,14 +216,14 @@ def _checksum(block: NDArray[np.uint8]) -> str:
     return f"{zlib.crc32(block[full:].tobytes(), crc):08x}"
 
 
-def content_hash(array: NDArray[np.generic]) -> str:
+def content_hash(array: Array) -> str:
     """SHA-256 of an array's numbers in C order; one in a file knows it."""
     if isinstance(array, MappedArray) and array.file is not None:
         return array.file.sha256
     return _hash(array)
 
 
-def _hash(array: NDArray[np.generic]) -> str:
+def _hash(array: Array) -> str:
     digest = hashlib.sha256()
     for piece in pieces(np.asarray(array).reshape(-1)):
         digest.update(piece.tobytes())

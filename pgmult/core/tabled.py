@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_path
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tables import as_frame, date_text
+from pgmult.core.typing import Array
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -211,7 +212,7 @@ def with_interval(
     ]
 
 
-def write_csv(path: Path, columns: Mapping[str, Sequence[object] | NDArray[np.generic]]) -> Path:
+def write_csv(path: Path, columns: Mapping[str, Sequence[object] | Array]) -> Path:
     """Write columns as a CSV file, with empty cells for what is missing.
 
     Whole numbers are written out; others have six digits, or as many as distinguish the cells of a
@@ -226,7 +227,7 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[object] | NDArray[np.ge
     return path
 
 
-def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | NDArray[np.generic]]) -> None:
+def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | Array]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
     line = io.StringIO(newline="")
     writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Cells(NamedTuple):
     is_ordered: bool = False
     title: str = ""
 
-    def take(self, rows: NDArray[np.bool_] | IntArray | slice) -> "Cells":
+    def take(self, rows: BoolArray | IntArray | slice) -> "Cells":
         """Some of the cells; whole numbers without the gaps between them are numbers again."""
         values = self.values[rows]
         east, later = (None if x is None else x[rows] for x in (self.east, self.later))
@@ -112,7 +112,7 @@ class ExactTable:
         """All columns by name; a missing number is nan or None, a missing string None."""
         return as_columns(self, "table")
 
-    def missing(self, *names: str) -> NDArray[np.bool_]:
+    def missing(self, *names: str) -> BoolArray:
         """Where any of these columns has no value, ``(num_rows,)``.
 
         ``table[~table.missing("year", "party")]`` are the rows of which both are known.
@@ -383,7 +383,7 @@ def numbers_of_texts(cells: Sequence[str | None]) -> Array:
     return np.array([np.nan if cell is None else values[cell] for cell in cells])
 
 
-def missing_in(column: Array) -> NDArray[np.bool_]:
+def missing_in(column: Array) -> BoolArray:
     """Where a column has no value, ``(num_rows,)``."""
     if column.dtype.kind in "fM":
         return np.asarray(column != column)
@@ -416,7 +416,7 @@ def numbers_of(column: Array, name: str) -> FloatArray:
     return as_finite(numbers, f"column {name!r}")
 
 
-def truth_of(column: NDArray[Any]) -> NDArray[np.bool_] | None:
+def truth_of(column: NDArray[Any]) -> BoolArray | None:
     """Find which cells say yes, true or 1, in any capitals, where all others say no, false or 0.
 
     None if there are other words, or none: then it is no column of truth values.

@@ -15,8 +15,8 @@ A shared step that needs more sums on its way, as one along a Hamiltonian path d
 ``ask(Ask(...))``: the sum of all blocks' answers.
 
 `step` does all blocks in this process. A cluster cuts the rows between blocks into shards, calls
-`local_steps` and `local_answers` for each of them, merges the totals and finishes the model's
-`shared_step`; what is kept of a draw comes from `summaries` and `shared_variable`. Rows of a
+`Shard.steps` and `Shard.answers` for each of them, merges the totals and finishes the model's
+`shared_step`; what is kept of a draw comes from `Shard.summaries` and `shared_variable`. Rows of a
 model with a `shared_start` start block by block as well.
 
 >>> parts = blocks(5000, 2048)
@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import partial, reduce
+from functools import reduce
 from itertools import count, pairwise
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -126,6 +126,7 @@ def to_held(method: str, *arrays: Array, moves: bool = False) -> Ask:
     return Ask(method, arrays, moves, draws=False, of_held=True)
 
 
+Key = NDArray[np.uint64]
 Asks = Callable[[Ask], Sums]
 """What a shared step asks all blocks with."""
 
@@ -141,9 +142,7 @@ class SweepsInBlocks(Generic[Data, State]):
     say in ``row_offsets``, an int array, ``(num_rows + 1,)``, which cells are whose.
 
     A class has `local_step`, `shared_step` and `local_summary`, and overrides other methods where
-    they apply. Where it is `Sampled`, its sampler has the steps and answers, for the data that it
-    was made of: ``local_step(rng, state)``, ``shared_step(rng, state, sums, ask)`` and
-    ``answer(rng, state, held, *arrays)``.
+    they apply. Those of `SampledInBlocks` have a sampler with the steps.
 
     Attributes
     ----------
@@ -200,6 +199,15 @@ class SweepsInBlocks(Generic[Data, State]):
         """
         raise NotImplementedError
 
+    def answer(
+        self, ask: Ask, rng: Generator | None, state: State, held: object, data: Data
+    ) -> tuple[State, object, Sums]:
+        """The answer of one block to a question of the shared step."""
+        if ask.of_held:
+            sums = getattr(held, ask.method)(*ask.arrays)
+            return state, held, Sums((), sums if isinstance(sums, tuple) else (sums,))
+        return getattr(self, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
+
     def summary_table(self, state: State, data: Data) -> object:
         """A table that goes to ``local_summary(state, data, table)``, or None."""
         return None
@@ -229,18 +237,48 @@ class SweepsInBlocks(Generic[Data, State]):
         return log_likelihood(self, state, data)
 
 
+class SampledInBlocks(Sampled[Data, State], SweepsInBlocks[Data, State]):
+    """A base of models in blocks whose sampler has the steps and answers, for its own data.
+
+    They are ``local_step(rng, state)``, ``shared_step(rng, state, sums, ask)`` and
+    ``method(rng, state, held, *arrays)`` for an `Ask`.
+    """
+
+    __slots__ = ()
+
+    def _sampler(self, data: Data) -> Any:
+        model: Any = self
+        return sampler_of(model, data)
+
+    def local_step(self, rng: Generator, state: State, data: Data) -> tuple[State, object, Sums]:
+        """Move the local fields of one block."""
+        return self._sampler(data).local_step(rng, state)  # type: ignore[no-any-return]
+
+    def shared_step(self, rng: Generator, state: State, sums: Sums, data: Data, ask: Asks) -> State:
+        """Move the shared fields, given the sums over all blocks, and those that it asks for."""
+        return self._sampler(data).shared_step(rng, state, sums, ask)  # type: ignore[no-any-return]
+
+    def answer(
+        self, ask: Ask, rng: Generator | None, state: State, held: object, data: Data
+    ) -> tuple[State, object, Sums]:
+        """The answer of one block to a question of the shared step."""
+        if ask.of_held:
+            return super().answer(ask, rng, state, held, data)
+        return getattr(self._sampler(data), ask.method)(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
+
+
 def is_in_blocks(model: object) -> bool:
     """Whether a model's sweeps are made of blocks."""
     return isinstance(model, SweepsInBlocks) and model.in_blocks
 
 
-def as_block_model(model: object) -> SweepsInBlocks[Any, Any]:
+def as_block_model(model: Any) -> SweepsInBlocks[Any, Any]:
     """The model, if its sweeps are made of blocks."""
-    if not isinstance(model, SweepsInBlocks) or not model.in_blocks:
+    if not is_in_blocks(model):
         raise TypeError(
             f"model must have rows that are independent given what they share, got {brief(model)}"
         )
-    return model
+    return model  # type: ignore[no-any-return]
 
 
 def as_block_rows(value: object, name: str = "block_rows") -> int:
@@ -259,7 +297,7 @@ def blocks(num_rows: int, block_rows: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
-def block_rng(key: NDArray[np.uint64], b: int, answer: int = 0) -> Generator:
+def block_rng(key: Key, b: int, answer: int = 0) -> Generator:
     """The generator of block b in the sweep of this key, for its step or one of its answers."""
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, answer, b]))
 
@@ -351,70 +389,59 @@ def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tup
     return tuple(np.add(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _axis(model: SweepsInBlocks[Data, State]) -> str:
-    """The axis that local fields begin with."""
-    return str(model.cell_dim or model.row_dim)
-
-
 def is_of_rows(model: SweepsInBlocks[Data, State], name: str) -> bool:
     """Whether a variable has a value for each row, or for each cell of a row."""
-    return model.dims[name][:1] in ((model.row_dim,), (_axis(model),))
+    return bool(model.dims[name]) and model.dims[name][0] in (model.row_dim, model.cell_dim)
 
 
-def local_fields(model: Any, state: State) -> tuple[str, ...]:
-    """Names of the fields of a state that hold rows."""
-    dims, axis = model.dims, (_axis(model),)
-    return tuple(f.name for f in fields(state) if dims.get(f.name, ())[:1] == axis)
+def local_fields(model: Any, state: State) -> dict[str, Any]:
+    """The fields of a state that hold rows, by name."""
+    dims, axis = model.dims, model.cell_dim or model.row_dim
+    names = (f.name for f in fields(state) if dims.get(f.name, ())[:1] == (axis,))
+    return {name: getattr(state, name) for name in names}
 
 
-def num_rows(model: SweepsInBlocks[Data, State], state: State, data: Data) -> int:
+def num_rows(model: Any, state: State, data: Data) -> int:
     """How many rows a state has."""
     offsets = getattr(data, "row_offsets", None)
     return _num_cells(model, state) if offsets is None else len(offsets) - 1
 
 
-def _num_cells(model: SweepsInBlocks[Data, State], state: State) -> int:
-    return len(getattr(state, local_fields(model, state)[0]))
+def _num_cells(model: Any, state: State) -> int:
+    return len(next(iter(local_fields(model, state).values())))
 
 
 def cells(data: Data, part: slice) -> slice:
     """Where local fields hold these rows: the same numbers unless rows have several cells."""
     offsets = getattr(data, "row_offsets", None)
-    if offsets is None:
-        return part
-    return slice(int(offsets[part.start]), int(offsets[part.stop]))
+    return part if offsets is None else slice(int(offsets[part.start]), int(offsets[part.stop]))
 
 
-def take_rows(model: SweepsInBlocks[Data, State], state: State, part: slice) -> State:
+def take_rows(model: Any, state: State, part: slice) -> State:
     """The state of neighbouring `cells`, without copies."""
-    local = {name: getattr(state, name)[part] for name in local_fields(model, state)}
-    return replace(state, **local)
+    return replace(state, **{n: rows[part] for n, rows in local_fields(model, state).items()})
 
 
-def put_rows(model: SweepsInBlocks[Data, State], whole: State, part: slice, state: State) -> None:
+def put_rows(model: Any, whole: State, part: slice, state: State) -> None:
     """Write the rows of a state into `cells` of a larger one: `empty_rows` makes it."""
-    for name in local_fields(model, state):
-        getattr(whole, name)[part] = getattr(state, name)
+    for name, rows in local_fields(model, state).items():
+        getattr(whole, name)[part] = rows
 
 
-def empty_rows(model: SweepsInBlocks[Data, State], state: State, size: int) -> State:
+def empty_rows(model: Any, state: State, size: int) -> State:
     """A state with room for so many cells like those of `state`."""
-    local = {}
-    for name in local_fields(model, state):
-        array = getattr(state, name)
-        local[name] = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    return replace(state, **local)
+    local = local_fields(model, state).items()
+    return replace(state, **{n: np.empty((size, *x.shape[1:]), x.dtype) for n, x in local})
 
 
-def without_rows(model: SweepsInBlocks[Data, State], state: State) -> State:
+def without_rows(model: Any, state: State) -> State:
     """The shared fields of a state; the local ones are None."""
     return replace(state, **dict.fromkeys(local_fields(model, state)))
 
 
-def with_rows_of(model: SweepsInBlocks[Data, State], shared: State, state: State) -> State:
+def with_rows_of(model: Any, shared: State, state: State) -> State:
     """The state with these shared fields and the rows of another."""
-    local = {name: getattr(state, name) for name in local_fields(model, state)}
-    return replace(shared, **local)
+    return replace(shared, **local_fields(model, state))
 
 
 class MovedRows(NamedTuple, Generic[State]):
@@ -441,9 +468,9 @@ def started(model: object, rng: Generator, state: State, found: object, data: ob
 
 
 def local_starts(
-    model: Any, key: NDArray[np.uint64], found: object, data: Any, first: int = 0
+    model: Any, key: Key, found: object, data: Any, first: int = 0
 ) -> dict[str, Array]:
-    """Local fields of neighbouring blocks where they start: arguments as in `local_steps`."""
+    """Local fields of neighbouring blocks where they start, the first of them number `first`."""
     size = len(data.row_costs)
     arrays: dict[str, NDArray[Any]] = {}
     for b, part in enumerate(blocks(size, model.block_rows), first):
@@ -456,92 +483,110 @@ def local_starts(
     return arrays
 
 
-def local_steps(
-    model: SweepsInBlocks[Data, State],
-    key: NDArray[np.uint64],
-    state: State,
-    data: Data,
-    first: int = 0,
-    *,
-    overwrite: bool = False,
-    threads: int = 1,
-) -> MovedRows[State]:
-    """The local steps of neighbouring blocks.
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard(Generic[Data, State]):
+    """Neighbouring blocks of rows, which are moved together.
 
-    Parameters
+    Attributes
     ----------
     model : SweepsInBlocks
-    key : uint64 array, ``(2,)``
-        Of the sweep.
-    state : state
-        The shared fields, and the local ones of these rows.
     data : data
         Of these rows.
     first : int
         Which block of the whole is the first of these.
-    overwrite : bool
-        Whether the rows of `state` may be written over: then no more than one block of them is in
-        memory twice, for each thread.
     threads : int
         How many blocks are moved at a time.
     """
-    tables = _Tables(model, state, data)
 
-    def move(rng: Generator, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
-        return _local_step(model, rng, here, of, *tables.mine())
+    model: SweepsInBlocks[Data, State]
+    data: Data
+    first: int = 0
+    threads: int = 1
 
-    moved = _each_block(model, (key, 0), state, data, first, move, overwrite, threads)
-    moved.total.exact.extend(tables.counts())
-    return moved
+    def steps(self, key: Key, state: State, *, overwrite: bool = False) -> MovedRows[State]:
+        """The local steps of the blocks.
 
+        Parameters
+        ----------
+        key : uint64 array, ``(2,)``
+            Of the sweep.
+        state : state
+            The shared fields, and the local ones of these rows.
+        overwrite : bool
+            Whether the rows of `state` may be written over: then no more than one block of them
+            is in memory twice, for each thread.
+        """
+        model, tables = self.model, _Tables(self, state)
 
-def _sampler(model: Any, data: Data) -> Any:
-    """The sampler of a model for some rows, if it has one."""
-    has_one = isinstance(model, Sampled)
-    return sampler_of(model, data) if has_one else None
+        def move(rng: Any, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
+            return model.local_step(rng, here, of, *tables.mine())
 
+        moved = self._each((key, 0), state, move, overwrite)
+        moved.total.exact.extend(tables.counts())
+        return moved
 
-def _local_step(
-    model: SweepsInBlocks[Data, State], rng: Generator, state: State, data: Data,
-    *tables: object,
-) -> tuple[State, object, Sums]:  # fmt: skip
-    """The local step of one block, by the model's sampler if it has one."""
-    moves = _sampler(model, data)
-    if moves is None:
-        return model.local_step(rng, state, data, *tables)
-    return moves.local_step(rng, state)  # type: ignore[no-any-return]
+    def answers(self, key: Key, number: int, ask: Ask, moved: MovedRows[State]) -> MovedRows[State]:
+        """The answers of the blocks to an `Ask`, the `number`-th of a sweep, from 1.
 
+        Their rows in `moved` may be written over.
+        """
 
-def shared_step(
-    model: SweepsInBlocks[Data, State], rng: Generator, state: State, sums: Sums,
-    data: Data, ask: Asks,
-) -> State:  # fmt: skip
-    """The shared step, by the model's sampler if it has one."""
-    moves = _sampler(model, data)
-    if moves is None:
-        return model.shared_step(rng, state, sums, data, ask)
-    return moves.shared_step(rng, state, sums, ask)  # type: ignore[no-any-return]
+        def move(rng: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
+            return self.model.answer(ask, rng, here, moved.held[i], of)
 
+        answered = self._each((key, number) if ask.draws else None, moved.state, move, True)
+        return answered if ask.moves else moved._replace(total=answered.total)
 
-def answer(
-    model: SweepsInBlocks[Data, State], ask: Ask, rng: Generator | None, state: State,
-    held: object, data: Data,
-) -> tuple[State, object, Sums]:  # fmt: skip
-    """The answer of one block."""
-    if ask.of_held:
-        sums = getattr(held, ask.method)(*ask.arrays)
-        return state, held, Sums((), sums if isinstance(sums, tuple) else (sums,))
-    moves = _sampler(model, data)
-    if moves is None:
-        return getattr(model, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
-    return getattr(moves, ask.method)(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
+    def summaries(self, state: State) -> Total:
+        """Summaries of the blocks, for what is kept."""
+        table = self.model.summary_table(state, self.data)
+        given = () if table is None else (table,)
+
+        def move(_: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
+            return here, None, self.model.local_summary(here, of, *given)
+
+        return self._each(None, state, move, True).total
+
+    def parts(self, state: State) -> list[slice]:
+        """The rows of each block."""
+        return blocks(num_rows(self.model, state, self.data), self.model.block_rows)
+
+    def _each(
+        self, seed: tuple[Key, int] | None, state: State,
+        move: Callable[[Any, State, Data, int], tuple[State, object, Sums]], overwrite: bool,
+    ) -> MovedRows[State]:  # fmt: skip
+        """`move` of every block: its generator, rows, data and number among these."""
+        model, data, first, parts = self.model, self.data, self.first, self.parts(state)
+        alone, lock = len(parts) == 1, Lock()
+        whole: Any = state if overwrite else None
+        held: list[object] = [None] * len(parts)
+
+        def act(i: int) -> Sums:
+            nonlocal whole
+            place = cells(data, parts[i])
+            here = state if alone else take_rows(model, state, place)
+            with _rows_named(model, first + i):
+                rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
+                moved, held[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
+            with lock:
+                if alone:
+                    whole = moved
+                elif whole is None:
+                    whole = empty_rows(model, moved, _num_cells(model, state))
+            if not alone and (moved is not here or whole is not state):
+                put_rows(model, whole, place, moved)
+            return sums
+
+        total = _total(act, len(parts), first, self.threads)
+        return MovedRows(whole, held, total)
 
 
 class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
-    def __init__(self, model: SweepsInBlocks[Data, State], state: State, data: Data):
-        self._first = model.sweep_tables(state, data)
+    def __init__(self, shard: Shard[Any, Any], state: Any):
+        is_one = len(shard.parts(state)) == 1  # which counts by itself as well
+        self._first = None if is_one else shard.model.sweep_tables(state, shard.data)
         self._lock, self._of_threads = Lock(), dict[int, Tables]()
 
     def mine(self) -> tuple[Tables, ...]:
@@ -558,69 +603,6 @@ class _Tables:
         """What all threads have counted."""
         counts = [tables.counts() for tables in self._of_threads.values()]
         return [reduce(np.add, same) for same in zip(*counts, strict=True)]
-
-
-def local_answers(
-    model: SweepsInBlocks[Data, State],
-    key: NDArray[np.uint64],
-    number: int,
-    ask: Ask,
-    moved: MovedRows[State],
-    data: Data,
-    first: int = 0,
-    *,
-    threads: int = 1,
-) -> MovedRows[State]:
-    """The answers of neighbouring blocks to an `Ask`, the `number`-th of a sweep, from 1.
-
-    Their rows in `moved` may be written over. Other arguments are those of `local_steps`.
-    """
-
-    def of_block(
-        rng: Generator | None, here: State, of: Data, i: int
-    ) -> tuple[State, object, Sums]:
-        return answer(model, ask, rng, here, moved.held[i], of)
-
-    seed = (key, number) if ask.draws else None
-    state, held, total = _each_block(model, seed, moved.state, data, first, of_block, True, threads)
-    return MovedRows(state, held, total) if ask.moves else MovedRows(moved.state, moved.held, total)
-
-
-def _each_block(
-    model: SweepsInBlocks[Data, State],
-    seed: tuple[NDArray[np.uint64], int] | None,
-    state: State,
-    data: Data,
-    first: int,
-    move: Callable[..., tuple[State, object, Sums]],
-    overwrite: bool,
-    threads: int,
-) -> MovedRows[State]:
-    """`move` of every block: its generator, rows, data and number among these."""
-    parts = blocks(num_rows(model, state, data), model.block_rows)
-    alone = len(parts) == 1
-    whole: Any = state if overwrite else None
-    kept: list[object] = [None] * len(parts)
-    lock = Lock()
-
-    def act(i: int) -> Sums:
-        nonlocal whole
-        place = cells(data, parts[i])
-        here = state if alone else take_rows(model, state, place)
-        with _rows_named(model, first + i):
-            rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
-            moved, kept[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
-        with lock:
-            if alone:
-                whole = moved
-            elif whole is None:
-                whole = empty_rows(model, moved, _num_cells(model, state))
-        if not alone and (moved is not here or whole is not state):
-            put_rows(model, whole, place, moved)
-        return sums
-
-    total = _total(act, len(parts), first, threads)
-    return MovedRows(whole, kept, total)
 
 
 def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> Total:
@@ -653,84 +635,25 @@ def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> 
 
 
 def step(
-    model: SweepsInBlocks[Data, State],
-    rng: Generator,
-    state: State,
-    data: Data,
-    other_step: Callable[..., State] | None = None,
-) -> State:
+    model: SweepsInBlocks[Data, State], rng: Generator, state: State, data: Data,
+    shared_step: Callable[..., State] | None = None,
+) -> State:  # fmt: skip
     """One sweep of a model in blocks, all blocks in this process.
 
-    `other_step` takes the place of the model's shared step.
+    `shared_step` takes the place of the model's.
     """
-    key = new_key(rng)
-    size = num_rows(model, state, data)
-    take = other_step or partial(shared_step, model)
-    if 2 * size < 3 * model.block_rows:
-        return _step_of_one(model, rng, key, state, data, take)
-    moved = local_steps(model, key, state, data)
-    parts = len(blocks(size, model.block_rows))
-
-    numbers = count(1)
+    key, shard, numbers = new_key(rng), Shard(model, data), count(1)
+    num_blocks = len(shard.parts(state))
+    moved = shard.steps(key, state)
 
     def ask(question: Ask) -> Sums:
         nonlocal moved
-        moved = local_answers(model, key, next(numbers), question, moved, data)
-        return moved.total.result(parts)
+        moved = shard.answers(key, next(numbers), question, moved)
+        return moved.total.result(num_blocks)
 
-    shared = take(rng, moved.state, moved.total.result(parts), data, ask)
+    move = shared_step or model.shared_step
+    shared = move(rng, moved.state, moved.total.result(num_blocks), data, ask)
     return with_rows_of(model, shared, moved.state)
-
-
-def _step_of_one(
-    model: SweepsInBlocks[Data, State],
-    rng: Generator,
-    key: NDArray[np.uint64],
-    state: State,
-    data: Data,
-    take: Callable[..., State],
-) -> State:
-    """`step` of a single block, without copies of rows and totals: small data need it fast."""
-    state, held, sums = _local_step(model, block_rng(key, 0), state, data)
-    numbers = count(1)
-
-    def ask(question: Ask) -> Sums:
-        nonlocal state, held
-        number = next(numbers)
-        stream = block_rng(key, 0, number) if question.draws else None
-        after, kept, sums = answer(model, question, stream, state, held, data)
-        if question.moves:
-            state, held = after, kept
-        return _as_result(sums)
-
-    shared = take(rng, state, _as_result(sums), data, ask)
-    return with_rows_of(model, shared, state)
-
-
-def _as_result(sums: Sums) -> Sums:
-    """Sums of one block as `Total.result` gives them."""
-    if not sums.exact:
-        return sums
-    return Sums(tuple(np.asarray(value, dtype=np.int64) for value in sums.exact), sums.rounded)
-
-
-def summaries(
-    model: SweepsInBlocks[Data, State], state: State, data: Data, first: int = 0, threads: int = 1
-) -> Total:
-    """Summaries of neighbouring blocks, for what is kept: arguments as in `local_steps`."""
-    parts = blocks(num_rows(model, state, data), model.block_rows)
-    alone = len(parts) == 1
-    made = model.summary_table(state, data)
-    table = () if made is None else (made,)
-
-    def act(i: int) -> Sums:
-        block = state if alone else take_rows(model, state, cells(data, parts[i]))
-        of = data if alone else data.rows(parts[i])
-        with _rows_named(model, first + i):
-            sums: Sums = model.local_summary(block, of, *table)
-        return sums
-
-    return _total(act, len(parts), first, threads)
 
 
 @contextmanager
@@ -752,8 +675,8 @@ def _rows_named(model: SweepsInBlocks[Data, State], b: int) -> Iterator[None]:
 
 def log_likelihood(model: SweepsInBlocks[Data, State], state: State, data: Data) -> float:
     """The log likelihood of all rows, added up over blocks."""
-    parts = blocks(num_rows(model, state, data), model.block_rows)
-    return float(summaries(model, state, data).result(len(parts)).rounded[0])
+    shard = Shard(model, data)
+    return float(shard.summaries(state).result(len(shard.parts(state))).rounded[0])
 
 
 def shared_variable(
@@ -767,7 +690,7 @@ def shared_variable(
     state : state
         Its shared fields.
     summary : Sums
-        The sum of all `summaries`.
+        The sum of all `Shard.summaries`.
     data : data
         Without its rows.
     name : str

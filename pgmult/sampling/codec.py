@@ -25,15 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.mapped import content_hash
+from pgmult.core.typing import Array
 
 T = TypeVar("T")
 
 _DEEPEST = 400
 
 
-def encode(
-    value: object, arrays: dict[str, NDArray[np.generic]] | None = None, place: str = "value"
-) -> Any:
+def encode(value: object, arrays: dict[str, Array] | None = None, place: str = "value") -> Any:
     """`value` as JSON's types.
 
     Parameters
@@ -81,7 +80,7 @@ def encode(
 
 
 def _encode_array(
-    value: "NDArray[np.generic] | np.generic", arrays: dict[str, NDArray[np.generic]] | None,
+    value: "Array | np.generic", arrays: dict[str, Array] | None,
     place: str,
 ) -> Any:  # fmt: skip
     array = np.asanyarray(value)  # one in a file stays it
@@ -107,7 +106,7 @@ def _encode_array(
 
 
 def decode(
-    tree: object, arrays: Mapping[str, NDArray[np.generic]] | None = None,
+    tree: object, arrays: Mapping[str, Array] | None = None,
     modules: Collection[str] = (),
 ) -> Any:  # fmt: skip
     """The value that `encode` made `tree` from.

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.markup import Leading
-from pgmult.core.typing import traits_of
+from pgmult.core.typing import FloatArray, traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.diagnostics import R_HAT_LIMIT
 from pgmult.sampling.draws import Draws
@@ -28,8 +27,7 @@ ESS_PER_CHAIN_LIMIT = 100
 _CHECKED_ENTRIES = 500  # of one variable, by the check after sampling
 _WORDED_ENTRIES = 200  # of each variable whose chains a report compares
 _MATCHED_DRAWS = 100  # of a chain, whose mean rows distinguish labels
-_FAR = 1.1  # R-hat of chains that more draws alone do not join
-_NEARLY = 1.1  # R-hat of chains that agree roughly
+_FAR = 1.1  # R-hat up to which chains agree roughly, and beyond which more draws do not join them
 _SLOW = 1.05  # R-hat beyond which a verdict names what else the page shows
 _STILL_MOVING = "A chain is still moving, for its halves differ"
 _APART = (
@@ -46,10 +44,8 @@ def convergence_problems(draws: Draws) -> str:
             f" (at least {diagnostics.MIN_DRAWS})"
         )
     matched = label_matches(draws)
-    high: dict[str, float] = {}
-    few: dict[str, float] = {}
-    undefined: list[str] = []
-    notes: list[str] = []
+    high, few = dict[str, float](), dict[str, float]()
+    undefined, notes = list[str](), list[str]()
     checked, moving = 0, 1.0
     for name in [*_judged(draws), *draws.sample_stats]:
         labels, values, note = draws.entries(name, _CHECKED_ENTRIES)
@@ -66,15 +62,13 @@ def convergence_problems(draws: Draws) -> str:
     problems = []
     if undefined:
         problems.append(f"{len(undefined)} are nan in some draw ({', '.join(undefined[:4])})")
-    if high:
-        worst = ", ".join(f"{label} {-high[label]:.3g}" for label in _first(high))
-        problems.append(f"{len(high)} have a split R-hat above {R_HAT_LIMIT} (worst: {worst})")
-    if few:
-        worst = ", ".join(f"{label} {few[label]:.3g}" for label in _first(few))
-        problems.append(
-            f"{len(few)} have a bulk or tail effective sample size below"
-            f" {ESS_PER_CHAIN_LIMIT} a chain (worst: {worst})"
-        )
+    for bad, what in (
+        (high, f"a split R-hat above {R_HAT_LIMIT}"),
+        (few, f"a bulk or tail effective sample size below {ESS_PER_CHAIN_LIMIT} a chain"),
+    ):
+        worst = sorted((value, label) for label, value in bad.items())[:4]
+        listed = ", ".join(f"{label} {abs(value):.3g}" for value, label in worst)
+        problems += [f"{len(bad)} have {what} (worst: {listed})"] if bad else []
     sentences = [
         f"{matches.headline(f'{axis}s')}: the others are of modes that chains do not cross, and"
         " more draws do not join them."
@@ -95,22 +89,15 @@ def _what_helps(high: Mapping[str, float], moving: float) -> str:
     """More draws where chains agree and are slow; else what each chain's own halves say."""
     if not high or max(-value for value in high.values()) <= _FAR:
         return "More draws (draws=) give steadier numbers: see posterior.summary()"
-    if moving > _FAR:
-        return (
-            f"{_STILL_MOVING}: tune longer (tune=) and draw more (draws=); posterior.summary()"
-            " shows what differs"
-        )
-    return f"{_APART}: posterior.summary() shows what differs"
+    advice = f"{_STILL_MOVING}: tune longer (tune=) and draw more (draws=);"
+    if moving <= _FAR:
+        advice = f"{_APART}:"
+    return f"{advice} posterior.summary() shows what differs"
 
 
-def _moving(values: NDArray[np.float64]) -> float:
+def _moving(values: FloatArray) -> float:
     """How far the halves of one chain differ: the largest split R-hat of chains taken alone."""
     return float(np.nanmax(_worst(values, separate=True)[0], initial=1.0))
-
-
-def _first(values: Mapping[str, float]) -> list[str]:
-    """The four labels of the smallest values."""
-    return sorted(values, key=lambda label: (values[label], label))[:4]
 
 
 def _judged(draws: Draws) -> list[str]:
@@ -121,18 +108,12 @@ def _judged(draws: Draws) -> list[str]:
     return judged or complete
 
 
-def _worst(
-    draws: NDArray[np.float64], *, separate: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _worst(draws: FloatArray, *, separate: bool) -> tuple[FloatArray, FloatArray]:
     """R-hat, and the smaller effective sample size a chain, of each entry; of chains apart?"""
-    groups = [draws[i : i + 1] for i in range(len(draws))] if separate else [draws]
+    groups = draws[:, None] if separate else [draws]
     r_hat = np.stack([diagnostics.r_hat(group) for group in groups])
-    ess = np.stack(
-        [
-            np.minimum(diagnostics.ess_bulk(group), diagnostics.ess_tail(group)) / len(group)
-            for group in groups
-        ]
-    )
+    sizes = [np.minimum(diagnostics.ess_bulk(g), diagnostics.ess_tail(g)) for g in groups]
+    ess = np.stack([size / len(group) for size, group in zip(sizes, groups, strict=True)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a constant's R-hat is nan
         return np.nanmax(r_hat, axis=0), np.nanmin(ess, axis=0)
@@ -155,15 +136,13 @@ def label_matches(draws: Draws) -> dict[str, LabelMatches]:
     return matches
 
 
-def _mean(draws: Draws, name: str, chain: int) -> NDArray[np.float64]:
+def _mean(draws: Draws, name: str, chain: int) -> FloatArray:
     """Mean of at most 100 draws of a chain, evenly spread."""
     size = draws.size_of(name)
     count = min(_MATCHED_DRAWS, size)
     used = set(np.linspace(0, size - 1, count).astype(int).tolist())
-    total: Any = 0.0
-    for i, draw in enumerate(draws.each(name, chain)):
-        if i in used:
-            total = total + np.asarray(draw, dtype=np.float64)
+    each = enumerate(draws.each(name, chain))
+    total: Any = sum(np.asarray(draw, dtype=np.float64) for i, draw in each if i in used)
     return np.asarray(total / count)
 
 
@@ -202,39 +181,28 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
     ]
     if not worst:
         return details
-    main, *others = worst
-    slow = {n: worst[n] for n in others if worst[n][0] > max(_SLOW, worst[main][0])}
+    main, *minor = worst
+    slow = {n: worst[n] for n in minor if worst[n][0] > max(_SLOW, worst[main][0])}
     wanted = chains * targets.get(parts[main], ESS_PER_CHAIN_LIMIT)
-    verdict = _verdict(main, *worst[main], moving, slow, chains, wanted)
-    return [Leading(verdict, "Diagnostics"), *details]
-
-
-def _verdict(
-    main: str,
-    r_hat: float,
-    ess: float,
-    moving: float,
-    slow: Mapping[str, tuple[float, float]],
-    chains: int,
-    wanted: float,
-) -> str:
-    who, others = ("The chains agree", "") if chains > 1 else ("The chain has settled", "")
+    (highest, fewest), others = worst[main], ""
     if slow:
-        worst, fewest = max(r for r, _ in slow.values()), min(n for _, n in slow.values())
+        of_slow = max(r for r, _ in slow.values()), min(n for _, n in slow.values())
         others = (
-            f"; not yet on the {' and '.join(slow)} (R-hat up to {worst:.3f}, worth {fewest:.0f}"
-            " independent draws): draw more before these are quoted"
+            f"; not yet on the {' and '.join(slow)} (R-hat up to {of_slow[0]:.3f}, worth"
+            f" {of_slow[1]:.0f} independent draws): draw more before these are quoted"
         )
-    if diagnostics.is_near(r_hat, ess) and ess >= wanted:
-        return f"{who} on the {main} (R-hat at most {r_hat:.3f}){others}."
-    if r_hat <= _NEARLY:
-        return (
-            f"{who} on the {main}, roughly (R-hat at most {r_hat:.3f}, worth {ess:.0f} independent"
+    settled = f"{'The chains agree' if chains > 1 else 'The chain has settled'} on the {main}"
+    if diagnostics.is_near(highest, fewest) and fewest >= wanted:
+        verdict = f"{settled} (R-hat at most {highest:.3f}){others}."
+    elif highest <= _FAR:
+        verdict = (
+            f"{settled}, roughly (R-hat at most {highest:.3f}, worth {fewest:.0f} independent"
             f" draws or more){others or ': draw more for finer intervals'}."
         )
-    differ = "chains differ" if chains > 1 else "the halves of the chain differ"
-    why = _STILL_MOVING if chains > 1 else "It is still moving"
-    what_helps = f"{why}: tune longer and draw more" if moving > _FAR else _APART
-    return (
-        f"Do not rely on this yet: on the {main} {differ} (R-hat up to {r_hat:.2f}). {what_helps}."
-    )
+    else:
+        differ = "chains differ" if chains > 1 else "the halves of the chain differ"
+        why = _STILL_MOVING if chains > 1 else "It is still moving"
+        what_helps = f"{why}: tune longer and draw more" if moving > _FAR else _APART
+        doubt = f"Do not rely on this yet: on the {main} {differ} (R-hat up to {highest:.2f})."
+        verdict = f"{doubt} {what_helps}."
+    return [Leading(verdict, "Diagnostics"), *details]

@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from pgmult.core.typing import BoolArray
+
 MIN_DRAWS = 4
 """Draws a chain must have for any of these numbers to be defined."""
 
@@ -58,7 +60,7 @@ def r_hat(draws: ArrayLike) -> FloatArray:
     return _by_entry(_r_hat, draws)
 
 
-def is_near(r_hat: ArrayLike, ess: ArrayLike) -> NDArray[np.bool_]:
+def is_near(r_hat: ArrayLike, ess: ArrayLike) -> BoolArray:
     """Whether R-hat is at most 1.01, or above it by no more than chance lifts the worst of many.
 
     Eight half chains worth `ess` independent draws together have means that differ by chance:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, paragraphs
 from pgmult.core.tabled import Column, Table
-from pgmult.core.typing import data_of
+from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, fingerprint
 from pgmult.sampling.origin import Origin
@@ -36,7 +36,7 @@ class DrawsInMemory(dict[str, NDArray[Any]]):
         """``(chain, draw, ...)``."""
         return np.shape(self[name])
 
-    def entries(self, name: str, chosen: NDArray[np.int64]) -> NDArray[Any]:
+    def entries(self, name: str, chosen: IntArray) -> NDArray[Any]:
         """Some entries of a variable, by their flat numbers, ``(chain, draw, len(chosen))``."""
         return flat_entries(np.asarray(self[name]), 2)[:, :, chosen]
 
@@ -223,7 +223,7 @@ class Draws(Mapping[str, NDArray[Any]]):
             [[d for i, d in enumerate(self.each(name, c)) if i in wanted] for c in chains]
         )
 
-    def entries(self, name: str, limit: int | None) -> tuple[list[str], NDArray[np.float64], str]:
+    def entries(self, name: str, limit: int | None) -> tuple[list[str], FloatArray, str]:
         """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
 
         Parameters

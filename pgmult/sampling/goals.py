@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, ReportsFirst, Traits, traits_of
+from pgmult.core.typing import FloatArray, IntArray, ReportsFirst, Traits, traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.labels import LabelMatches, match_rows
 from pgmult.sampling.settled import SETTLED
@@ -249,7 +249,7 @@ class Trace:
     def __init__(self, name: str, chains: int, labelled: bool):
         self.name, self._labelled = name, labelled
         self._draws: list[list[FloatArray]] = [[] for _ in range(chains)]
-        self._chosen: NDArray[np.int64] | None = None
+        self._chosen: IntArray | None = None
 
     def add(self, chain: int, value: NDArray[Any]) -> None:
         """A draw of a chain."""

@@ -16,9 +16,10 @@ modes, so that more draws do not help, and an average over chains would be of no
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
+
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 
 MATCH_LIMIT = 0.5
 """Rows farther apart, in total variation, are no pair."""
@@ -41,17 +42,17 @@ class LabelMatches:
     """
 
     reference: int
-    order: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    order: IntArray
+    distance: FloatArray
     limit: float = MATCH_LIMIT
 
     @property
-    def found(self) -> NDArray[np.bool_]:
+    def found(self) -> BoolArray:
         """Whether a chain has a counterpart of each label, ``(chain, label)``."""
         return self.distance <= self.limit
 
     @property
-    def by_all(self) -> NDArray[np.bool_]:
+    def by_all(self) -> BoolArray:
         """Whether all chains have a counterpart of each label, ``(label,)``."""
         return np.asarray(self.found.all(axis=0))
 
@@ -65,17 +66,13 @@ class LabelMatches:
         return f"{count} of {size} {labels} {'was' if count == 1 else 'were'} found by {who}"
 
 
-def distances(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def distances(first: FloatArray, second: FloatArray) -> FloatArray:
     """Total variation distance of each row from each, ``(len(first), len(second))``."""
     return np.asarray(0.5 * cdist(first, second, "cityblock"))
 
 
 def match_rows(
-    means: NDArray[np.float64],
-    reference: int = 0,
-    limit: float = MATCH_LIMIT,
-    *,
-    worst: bool = False,
+    means: FloatArray, reference: int = 0, limit: float = MATCH_LIMIT, *, worst: bool = False
 ) -> LabelMatches:
     """Match the rows of every chain to those of the reference.
 

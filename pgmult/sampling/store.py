@@ -58,6 +58,7 @@ from pgmult.core.sealed import (
     write_json,
     write_npz,
 )
+from pgmult.core.typing import Array, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
 
@@ -95,7 +96,7 @@ class DrawsFile:
     crc: int
     seed: int
 
-    def read(self, kind: Kind | None = None) -> NDArray[np.generic]:
+    def read(self, kind: Kind | None = None) -> Array:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
         content = read_bytes(self.path)
         checksum = zlib.crc32(content, self.seed)
@@ -330,7 +331,7 @@ class RunWriter(RunReader):
         cls,
         path: str | os.PathLike[str],
         meta: Mapping[str, Any],
-        coords: Mapping[str, NDArray[np.generic]],
+        coords: Mapping[str, Array],
         inputs: Mapping[str, object] | None,
     ) -> "RunWriter":
         """Begin a run in a new or empty directory, and lock it before anything is written.
@@ -399,11 +400,11 @@ class ChainWriter:
         self._every = every
         self._kept, self._kinds = counters.kept, counters.kinds
         self._drawn = 0  # since the last commit
-        self._waiting: dict[str, list[NDArray[np.generic]]] = {}
+        self._waiting: dict[str, list[Array]] = {}
         self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
-    def begin(self, values: Mapping[str, NDArray[np.generic]]) -> None:
+    def begin(self, values: Mapping[str, Array]) -> None:
         """Take the shape and dtype of every variable from one draw, which is not kept."""
         kinds = {name: (value.shape, value.dtype) for name, value in values.items()}
         for name, kind in self._kinds.items():
@@ -478,7 +479,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         num_draws: int,
         kinds: Mapping[str, Kind],
     ):
-        self._arrays: dict[str, NDArray[np.generic]] = {}
+        self._arrays: dict[str, Array] = {}
         self._num_draws = num_draws
         self.every = {name: n for name, n in run.every.items() if name in names}
         self._kinds = kinds
@@ -493,7 +494,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """How many draws there are of a variable."""
         return self._num_draws // self.every.get(name, 1)
 
-    def __getitem__(self, name: str) -> NDArray[np.generic]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:
             self._arrays[name] = self._gathered(name, self._kinds[name][0], lambda values: values)
         return self._arrays[name]
@@ -511,7 +512,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """``(chain, draw, ...)`` of a variable, without reading its draws."""
         return (len(self._parts[name]), self._size(name), *self._kinds[name][0])
 
-    def entries(self, name: str, chosen: NDArray[np.int64]) -> NDArray[Any]:
+    def entries(self, name: str, chosen: IntArray) -> NDArray[Any]:
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
         if name in self._arrays:
             return flat_entries(self._arrays[name], 2)[:, :, chosen]
@@ -529,8 +530,8 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
 
     def _gathered(
         self, name: str, shape: tuple[int, ...],
-        chosen: Callable[[NDArray[np.generic]], NDArray[np.generic]],
-    ) -> NDArray[np.generic]:  # fmt: skip
+        chosen: Callable[[Array], Array],
+    ) -> Array:  # fmt: skip
         """What is chosen of every part, ``(chain, draw, *shape)``."""
         kind = self._kinds[name]
         parts = [
@@ -543,7 +544,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         return array
 
 
-def flat_entries(array: NDArray[np.generic], lead: int) -> NDArray[np.generic]:
+def flat_entries(array: Array, lead: int) -> Array:
     """The array with all axes after the first `lead` as one."""
     return array.reshape(*array.shape[:lead], math.prod(array.shape[lead:]))
 
@@ -601,7 +602,7 @@ def _locked(folder: Path) -> BinaryIO:
     )
 
 
-def _plain(labels: NDArray[np.generic]) -> NDArray[Any]:
+def _plain(labels: Array) -> NDArray[Any]:
     """Labels that a .npy file can hold: of mixed types, as strings."""
     return labels.astype(np.str_) if labels.dtype.hasobject else labels
 
@@ -634,7 +635,7 @@ def read_bundle(
         return {name: decode(entries[name], arrays, modules) for name in names}
 
 
-def _arrays_of(value: Mapping[str, object]) -> dict[str, NDArray[np.generic]]:
+def _arrays_of(value: Mapping[str, object]) -> dict[str, Array]:
     """A mapping of encodable values as what an .npz file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     texts = {"tree": encode(value, arrays)}

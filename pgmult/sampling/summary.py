@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_strings
 from pgmult.core.figures.forest import Forest
 from pgmult.core.markup import joined, paragraphs
 from pgmult.core.tabled import Column, Table
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling import diagnostics
 from pgmult.sampling.draws import Draws
@@ -31,9 +31,9 @@ def summarise(
         names = [as_choice(name, "var_names", names) for name in chosen]
     rows: list[str] = []
     owners: list[str] = []
-    pieces: dict[str, list[NDArray[np.float64]]] = {column: [] for column in _COLUMNS}
+    pieces: dict[str, list[FloatArray]] = {column: [] for column in _COLUMNS}
     notes: list[str] = []
-    entries: list[NDArray[np.float64]] = []
+    entries: list[FloatArray] = []
     for name in names:
         labels, values, note = draws.entries(name, max_entries)
         notes += [note] if note else []
@@ -61,7 +61,7 @@ def summarise(
 _COLUMNS = ("mean", "sd", "5%", "95%", "mcse_mean", "ess_bulk", "ess_tail", "r_hat")
 
 
-def _columns(draws: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _columns(draws: FloatArray) -> dict[str, FloatArray]:
     nothing = np.full(draws.shape[2], np.nan)
     columns = dict.fromkeys(_COLUMNS, nothing)
     if draws.shape[1] > 0:
@@ -99,12 +99,12 @@ class Summary(Answer):
 
     rows: tuple[str, ...]
     variables: tuple[str, ...]
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, FloatArray]
     notes: tuple[str, ...]
-    entries: tuple[NDArray[np.float64], ...]
+    entries: tuple[FloatArray, ...]
 
     @property
-    def draws(self) -> NDArray[np.float64]:
+    def draws(self) -> FloatArray:
         """The draws, ``(num_draws, rows)``; nan after the last of a row that has fewer."""
         size = max((x.shape[0] * x.shape[1] for x in self.entries), default=0)
         columns = [np.full((size, x.shape[2]), np.nan) for x in self.entries]
@@ -124,7 +124,7 @@ class Summary(Answer):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, column: str) -> NDArray[np.float64]:
+    def __getitem__(self, column: str) -> FloatArray:
         return self.columns[column]
 
     def _shown(self) -> tuple[list[int], list[str]]:

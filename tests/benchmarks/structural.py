@@ -16,7 +16,7 @@ import numpy as np
 import pgmult
 from pgmult.core.typing import variable
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import blocks, local_steps, num_rows
+from pgmult.sampling.blocks import Shard, blocks, num_rows
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import (
     DynamicTopics,
@@ -166,7 +166,7 @@ def directions(options):
             state = model.step(rng, state, data)
             rows.append(followed(model, state, data, likely, documents))
         seconds = (time.process_time() - begin) / (1.5 * options.sweeps)
-        moved = local_steps(model, new_key(rng), state, data)
+        moved = Shard(model, data).steps(new_key(rng), state)
         count = len(blocks(num_rows(model, state, data), model.block_rows))
         before, sums = moved.state, moved.total.result(count)
         for _ in range(options.sweeps):

@@ -6,18 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgmult.core.figures.base import (
-    CYCLE,
-    NUM_COLOURS,
-    Axes,
-    Figure,
-    axes_or_new,
-    captioned,
-    clean,
-    key,
-    legend_beside,
-    round_ticks,
-)
+from pgmult.core.figures import base
+from pgmult.core.figures.base import Axes, Figure, key
 from pgmult.core.markup import Markup, joined, tag
 from pgmult.core.tabled import Column
 from pgmult.core.typing import FloatArray, IntArray
@@ -82,10 +72,9 @@ class Forest(Figure):
     def svg(self) -> Markup:
         """The figure as a table with a drawing in each row."""
         low, high = self._span()
-        ticks = self.ticks
-        if ticks is None:
-            form = "g" if self.line is None else "+g"
-            ticks = [(x, f"{x:{form}}" if x else "0") for x in round_ticks(low, high, 4)]
+        form = "g" if self.line is None else "+g"
+        numbers = base.round_ticks(low, high, 4) if self.ticks is None else ()
+        ticks = self.ticks or [(x, f"{x:{form}}" if x else "0") for x in numbers]
         axis = []
         for at, text in ticks:
             room = _LETTER * len(text) / 2  # so that the last one is not cut
@@ -96,10 +85,8 @@ class Forest(Figure):
         head = tag("thead", tag("tr", tag("th", self.name), tag("td", drawn), heads))
         table = tag("table", head, map(self._row, range(len(self.labels))), class_="forest")
         about = self.caption or self.x_label or self.name or "figure"
-        legend = [
-            key(tag("circle", class_="dot", cx=15, cy=7, r=5), name, colour)
-            for colour, name in self.legend.items()
-        ]
+        dot = tag("circle", class_="dot", cx=15, cy=7, r=5)
+        legend = [key(dot, name, colour) for colour, name in self.legend.items()]
         return joined(
             tag("ul", legend, class_="legend") if len(legend) > 1 else None,
             tag("div", table, class_="wide", tabindex=0, role="region", aria_label=about),
@@ -119,7 +106,7 @@ class Forest(Figure):
             parts.append(tag("line", class_="zero", x1=x, x2=x, y1=0, y2=height))
         for p, (mean, lower, upper, colour) in enumerate(self._marks(row)):
             y = height * (p + 1) / (len(self.mean) + 1)
-            kind = "neutral" if colour == GREY else f"c{colour % NUM_COLOURS}"
+            kind = base.class_of(None if colour == GREY else colour)
             ends = {"x1": self._x(lower), "x2": self._x(upper), "y1": y, "y2": y}
             parts.append(tag("line", class_=f"{kind} mean", **ends))
             parts.append(tag("circle", class_=f"{kind} dot", cx=self._x(mean), cy=y, r=3.5))
@@ -148,40 +135,37 @@ class Forest(Figure):
 
     def _x(self, value: float) -> float:
         low, high = self._span()
-        inside = min(max(value, low), high)
-        return _EDGE + (_WIDTH - 2 * _EDGE) * (inside - low) / (high - low)
+        return _EDGE + (_WIDTH - 2 * _EDGE) * (min(max(value, low), high) - low) / (high - low)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """The figure with matplotlib."""
         count, size = self.mean.shape
-        axes = axes_or_new(axes, 6.4, 1.3 + size * max(0.22, 0.13 * count))
+        axes = base.axes_or_new(axes, 6.4, 1.3 + size * max(0.22, 0.13 * count))
         low, high = self.span or (-np.inf, np.inf)
         if self.line is not None:
             axes.axvline(self.line, color="0.6", linewidth=0.8)
         step = min(0.18, 0.6 / count)
         for row in range(size):
             for p, (mean, lower, upper, colour) in enumerate(self._marks(row)):
-                drawn = "0.6" if colour == GREY else CYCLE[colour % NUM_COLOURS]
+                drawn = "0.6" if colour == GREY else base.style_of(colour)[0]
                 y = size - 1 - row + step * (0.5 * (count - 1) - p)
-                axes.hlines(y, max(lower, low), min(upper, high), color=drawn, linewidth=1.3)
+                axes.hlines(y, max(lower, low), min(upper, high), color=drawn, lw=1.3)
                 marker = "<" if mean < low else ">" if mean > high else "o"
-                axes.scatter(
-                    min(max(mean, low), high), y, color=drawn, zorder=3,
-                    s=20.0 * (1.0 if self.sizes is None else self.sizes[row]), marker=marker,
-                    clip_on=False,
-                )  # fmt: skip
+                area = 20.0 * (1.0 if self.sizes is None else self.sizes[row])
+                x = min(max(mean, low), high)
+                axes.scatter(x, y, area, drawn, marker=marker, zorder=3, clip_on=False)
         for colour, label in self.legend.items():
-            axes.plot([], [], "o-", color=CYCLE[colour % NUM_COLOURS], markersize=4.5, label=label)
+            axes.plot([], [], "o-", color=base.style_of(colour)[0], ms=4.5, label=label)
         axes.set_yticks(range(size), self.labels[::-1], fontsize=8)
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(-0.6, size - 0.4)
         if self.span is not None:
             axes.set_xlim(*self.span)
         if self.ticks is not None:
-            axes.set_xticks([at for at, _ in self.ticks], [text for _, text in self.ticks])
+            axes.set_xticks(*zip(*self.ticks, strict=True))
         axes.set_xlabel(self.x_label, fontsize=8)
         if len(self.legend) > 1:
-            legend_beside(axes, self.legend_title or None)
-        captioned(axes, self.caption, self.labels)
-        clean(axes)
+            base.legend_beside(axes, self.legend_title or None)
+        base.captioned(axes, self.caption, self.labels)
+        base.clean(axes)
         return axes

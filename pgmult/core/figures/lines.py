@@ -201,8 +201,8 @@ class Lines(Figure):
             base.step_ticks(axes, self.tick_text, _are_whole(self.lines))
         if self.from_zero:
             axes.set_ylim(bottom=0.0)
-        axes.set_xlabel(self.x_label)
-        axes.set_ylabel(f"{self.y_label}, {self.band}" if self.band else self.y_label)
+        y_label = f"{self.y_label}, {self.band}" if self.band else self.y_label
+        axes.set(xlabel=self.x_label, ylabel=y_label)
         return base.finished(
             axes, self.caption, self.has_legend and any(n.name for n in self.lines)
         )

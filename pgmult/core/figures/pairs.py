@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.figures.base import Axes, Figure, axes_or_new, drawing, framed
+from pgmult.core.figures.base import Axes, Figure, axes_or_new, drawing, framed, words
 from pgmult.core.markup import Markup, tag
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import BoolArray, FloatArray
 
 _CELL = 14  # pixels of a cell
 
@@ -31,7 +30,7 @@ class Matrix(Figure):
     """
 
     values: FloatArray
-    unsure: NDArray[np.bool_]
+    unsure: BoolArray
     labels: Sequence[str]
     titles: Sequence[Sequence[str]]
     caption: str
@@ -41,18 +40,15 @@ class Matrix(Figure):
         limit = self._limit()
         rows = []
         for i, label in enumerate(self.labels):
-            for j in range(i):
+            for j in np.flatnonzero(~np.isnan(self.values[i, :i])).tolist():
                 value = float(self.values[i, j])
-                if math.isnan(value):
-                    continue
                 colour = f"c{int(value > 0.0)}"  # of the cycle: the first is blue, the second red
                 where = {"x": _CELL * j, "y": _CELL * i, "class_": colour}
                 title, depth = tag("title", self.titles[i][j]), round(abs(value) / limit, 2)
                 rows.append(tag("rect", title, fill_opacity=depth, **where))
                 if self.unsure[i, j]:
                     rows.append(tag("circle", cx=_CELL * j + 6.5, cy=_CELL * i + 6.5, r=1))
-            end = {"x": _CELL * i + 2, "y": _CELL * i + 11}
-            rows.append(tag("text", label, **end))
+            rows.append(tag("text", label, x=_CELL * i + 2, y=_CELL * i + 11))
         side = _CELL * len(self.labels)
         size = {"viewBox": f"0 0 {side + 200} {side}", "width": side + 200}
         return tag("div", tag("svg", rows, class_="matrix", **size), class_="wide")
@@ -115,23 +111,18 @@ class HeatMap(Figure):
         wide = min(max(40.0, needed), max(3.0, (640.0 - left) / max(1, len(self.columns))))
         parts = []
         for i, row in enumerate(self.rows):
-            parts.append(tag("text", row, class_="end", x=left - 4.0, y=18 * i + 13))
-            for j, column in enumerate(self.columns):
+            parts.append(words(row, left - 4.0, 18 * i + 13, "end"))
+            for j in np.flatnonzero(~np.isnan(self.values[i])).tolist():
                 value = float(self.values[i, j])
-                if not math.isnan(value):
-                    box = {"x": round(left + wide * j, 1), "y": 18 * i, "height": 17}
-                    title = tag("title", f"{row}, {column}: {value:.3f}")
-                    opacity = round(value / top, 3)
-                    parts.append(
-                        tag("rect", title, class_="block c0", width=round(wide - 0.5, 1),
-                            fill_opacity=opacity, **box)
-                    )  # fmt: skip
+                box = {"x": round(left + wide * j, 1), "y": 18 * i, "height": 17}
+                how = {"width": round(wide - 0.5, 1), "fill_opacity": round(value / top, 3)}
+                title = tag("title", f"{row}, {self.columns[j]}: {value:.3f}")
+                parts.append(tag("rect", title, class_="block c0", **how, **box))
         floor, every = 18.0 * len(self.rows), max(1, math.ceil(min(48.0, needed) / wide))
         for j in range(0, len(self.columns), every):
             x = round(left + wide * (j + 0.5), 1)
-            parts.append(tag("text", self.columns[j], class_="middle", x=x, y=floor + 13.0))
-        middle = left + wide * len(self.columns) / 2
-        parts.append(tag("text", self.x_label, class_="middle", x=middle, y=floor + 28.0))
+            parts.append(words(self.columns[j], x, floor + 13.0))
+        parts.append(words(self.x_label, left + wide * len(self.columns) / 2, floor + 28.0))
         size = round(left + wide * len(self.columns) + 20.0), round(floor + 34.0)
         return framed(drawing(parts, self.label, *size, is_fixed=True), self.caption)
 
@@ -144,7 +135,6 @@ class HeatMap(Figure):
         every = max(1, width // 12)
         axes.set_xticks(range(0, width, every), self.columns[::every], fontsize=7)
         axes.set_yticks(range(height), self.rows, fontsize=7)
-        axes.set_xlabel(self.x_label)
-        axes.set_ylabel(self.y_label)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
         axes.set_title(self.caption, fontsize=9, loc="left")
         return axes

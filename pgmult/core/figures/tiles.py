@@ -68,17 +68,14 @@ class Tiles(Figure):
                 continue
             mean, lower, upper = estimate
             depth = f"fill-opacity:{0.06 + 0.49 * min(1.0, mean / top):.2f}"
-            parts.append(
-                tag(
-                    "g",
-                    tag("title", f"{state}: {mean:.3f} [{lower:.3f}, {upper:.3f}]"),
-                    tag("rect", style=depth, **square),
-                    tag("text", state, x=x + 16, y=y + 9),
-                    tag("text", _short(mean), x=x + 16, y=y + 19),
-                    tag("text", f"±{_short((upper - lower) / 2)}", class_="small", x=x + 16,
-                        y=y + 28),
-                )
-            )  # fmt: skip
+            title = tag("title", f"{state}: {mean:.3f} [{lower:.3f}, {upper:.3f}]")
+            half = f"±{_short((upper - lower) / 2)}"
+            texts = [
+                tag("text", state, x=x + 16, y=y + 9),
+                tag("text", _short(mean), x=x + 16, y=y + 19),
+                tag("text", half, class_="small", x=x + 16, y=y + 28),
+            ]
+            parts.append(tag("g", title, tag("rect", style=depth, **square), texts))
         size = f"0 0 {34 * 11 - 2} {34 * 8 - 2}"
         svg = tag("svg", parts, class_="tiles", role="img", aria_label=self.label, viewBox=size)
         return framed(svg, self.caption)

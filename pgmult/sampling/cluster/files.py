@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.sealed import array_header, npz_members, seed_of, sync_folder, write_npz
+from pgmult.core.typing import Array
 from pgmult.sampling.blocks import Ask
 from pgmult.sampling.store import read_bundle, write_bundle
 
@@ -101,7 +102,7 @@ class ChainFiles:
         bundle = read_bundle(self.folder / name, self._seed(name), names, modules)
         return [bundle[of] for of in names]
 
-    def write_rows(self, sweep: int, start: int, rows: Mapping[str, NDArray[np.generic]]) -> None:
+    def write_rows(self, sweep: int, start: int, rows: Mapping[str, Array]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
         ((length,),) = [{len(array) for array in rows.values()}]
         name = _rows_name(sweep, start, start + length)
@@ -110,7 +111,7 @@ class ChainFiles:
 
     def read_rows(
         self, sweep: int, start: int, stop: int, parts: Sequence[RowRange]
-    ) -> dict[str, NDArray[np.generic]]:
+    ) -> dict[str, Array]:
         """Fields of rows ``start <= row < stop``, from the files that hold some of them."""
         rows: dict[str, NDArray[Any]] = {}
         reached = start
@@ -160,7 +161,7 @@ def _rows_name(sweep: int, start: int, stop: int) -> str:
     return f"rows.{sweep:09}.{start}-{stop}.npz"
 
 
-def _rows_of(file: IO[bytes], part: RowRange, lo: int, hi: int) -> NDArray[np.generic]:
+def _rows_of(file: IO[bytes], part: RowRange, lo: int, hi: int) -> Array:
     """Rows ``lo <= row < hi`` of an array of the rows of a part."""
     shape, _, dtype = array_header(file)
     if shape[0] != part.stop - part.start or dtype.hasobject:

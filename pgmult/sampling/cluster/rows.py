@@ -11,7 +11,7 @@ there, and no more than `cut` sweeps are made again.
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import replace
@@ -22,19 +22,8 @@ import numpy as np
 
 from pgmult.core.typing import Array, Generator
 from pgmult.core.validate import new_key
-from pgmult.sampling.blocks import (
-    Ask,
-    Sums,
-    Total,
-    blocks,
-    cells,
-    local_fields,
-    num_rows,
-    shared_step,
-    shared_variable,
-    take_rows,
-    without_rows,
-)
+from pgmult.sampling import blocks
+from pgmult.sampling.blocks import Ask, Sums, Total
 from pgmult.sampling.cluster.executors import Executor, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.cluster.tasks import Done, Task
@@ -55,7 +44,7 @@ def shards_of(costs: Array, num_rows: int, block_rows: int, shards: int) -> list
     """
     if num_rows == 0:
         raise ValueError("data must have rows for a cluster to work on, got none")
-    parts = blocks(num_rows, block_rows)
+    parts = blocks.blocks(num_rows, block_rows)
     starts = np.array([shard.start for shard in parts])
     ends = np.cumsum(np.add.reduceat(costs, starts))
     shards = min(shards, len(parts))
@@ -69,7 +58,7 @@ def shards_of(costs: Array, num_rows: int, block_rows: int, shards: int) -> list
 
 
 def rows_here(
-    files: ChainFiles, state: Any, fields: Sequence[str], sweep: int, parts: Sequence[RowRange]
+    files: ChainFiles, state: Any, fields: Iterable[str], sweep: int, parts: Sequence[RowRange]
 ) -> object:
     """The whole state, its rows read from files."""
     rows = files.read_rows(sweep, 0, max(shard.stop for shard in parts), parts)
@@ -131,14 +120,14 @@ class RowsElsewhere:
         for _ in self._each("start", tuple(int(word) for word in key)):
             pass
         self._files.settle()
-        return without_rows(self._model, state), self._places
+        return blocks.without_rows(self._model, state), self._places
 
     def _cut_up(self, size: int) -> None:
         """So many rows into shards."""
         costs, block_rows = _costs(self._data, size), self._model.block_rows
         self._mine = shards_of(costs, size, block_rows, self._shards)
-        self._num_blocks = len(blocks(size, block_rows))
-        places = [cells(self._data, slice(*shard)) for shard in self._mine]
+        self._num_blocks = len(blocks.blocks(size, block_rows))
+        places = [blocks.cells(self._data, slice(*shard)) for shard in self._mine]
         self._places = tuple(RowRange(place.start, place.stop) for place in places)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
@@ -152,20 +141,17 @@ class RowsElsewhere:
         if parts and offsets is None:
             size = max(shard.stop for shard in parts)
         else:
-            size = num_rows(model, state, self._data)
+            size = blocks.num_rows(model, state, self._data)
         self._cut_up(size)
         if not parts:
             for shard in self._places:
                 place = slice(*shard)
-                rows = take_rows(model, state, place)
-                names = local_fields(model, state)
-                self._files.write_rows(
-                    sweep, place.start, {name: getattr(rows, name) for name in names}
-                )
+                rows = blocks.local_fields(model, blocks.take_rows(model, state, place))
+                self._files.write_rows(sweep, place.start, rows)
             self._files.settle()
             parts = self._places
         self.parts, self._cut, self._sweep = tuple(map(RowRange._make, parts)), sweep, sweep
-        self._state = without_rows(model, state)
+        self._state = blocks.without_rows(model, state)
         self._files.write_shared(sweep, SharedArrays(self._state, np.zeros(2, np.uint64)))
         return self._state
 
@@ -183,7 +169,7 @@ class RowsElsewhere:
             return self._sums("answer", words, now)
 
         sums = self._sums("step", words)
-        self._state = shared_step(self._model, rng, self._state, sums, self._nothing, ask)
+        self._state = self._model.shared_step(rng, self._state, sums, self._nothing, ask)
         self._sweep += 1
         self._files.write_shared(self._sweep, SharedArrays(self._state, key, asks))
         return self._state
@@ -193,7 +179,8 @@ class RowsElsewhere:
         summary = self._sums("summarize")
         state, nothing = self._state, self._nothing
         return float(summary.rounded[0]), {
-            name: shared_variable(self._model, state, summary, nothing, name) for name in names
+            name: blocks.shared_variable(self._model, state, summary, nothing, name)
+            for name in names
         }
 
     def due(self, recorder: Any) -> bool:

@@ -25,20 +25,8 @@ from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
 from pgmult.core.sealed import reading
-from pgmult.sampling.blocks import (
-    Ask,
-    HasRows,
-    MovedRows,
-    SweepsInBlocks,
-    Total,
-    cells,
-    local_answers,
-    local_fields,
-    local_starts,
-    local_steps,
-    summaries,
-    with_rows_of,
-)
+from pgmult.sampling import blocks
+from pgmult.sampling.blocks import Ask, HasRows, MovedRows, Shard, SweepsInBlocks, Total
 from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import RunReader
@@ -266,7 +254,7 @@ def _work(task: Task, threads: int) -> Done:
     sweeps = _Sweeps(task, model, files, threads)
     rows = _memory.take(task)
     if rows is None or not sweeps.leads_to(rows):
-        shared, place = sweeps.shared(task.cut), cells(data, slice(task.start, task.stop))
+        shared, place = sweeps.shared(task.cut), blocks.cells(data, slice(task.start, task.stop))
         local = files.read_rows(task.cut, place.start, place.stop, task.parts)
         data_rows = data.rows(slice(task.start, task.stop))
         rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], data_rows, 0.0)
@@ -278,11 +266,11 @@ def _work(task: Task, threads: int) -> Done:
     elif task.kind == "answer":
         rows, total = sweeps.answered(rows, *task.asks[-1])
     elif task.kind == "summarize":
-        state = with_rows_of(model, sweeps.shared(task.sweep), rows.state)
-        total = summaries(model, state, rows.data, task.start // model.block_rows, threads)
-    local = {name: getattr(rows.state, name) for name in local_fields(model, rows.state)}
+        state = blocks.with_rows_of(model, sweeps.shared(task.sweep), rows.state)
+        total = sweeps.shard(rows).summaries(state)
+    local = blocks.local_fields(model, rows.state)
     if task.kind == "save":
-        start = cells(data, slice(task.start, task.start)).start
+        start = blocks.cells(data, slice(task.start, task.start)).start
         files.write_rows(task.sweep, start, local)
     seconds = time.perf_counter() - began
     _memory.give(task, rows, sum(array.nbytes for array in local.values()))
@@ -295,8 +283,9 @@ def _start(
     began, span = time.perf_counter(), slice(task.start, task.stop)
     start_info, key = files.read_start(task.modules), np.array(task.key, np.uint64)
     with row_threads(threads):
-        rows = local_starts(model, key, start_info, data.rows(span), task.start // model.block_rows)
-    files.write_rows(task.sweep, cells(data, span).start, rows)
+        first = task.start // model.block_rows
+        rows = blocks.local_starts(model, key, start_info, data.rows(span), first)
+    files.write_rows(task.sweep, blocks.cells(data, span).start, rows)
     return Done(None, time.perf_counter() - began)
 
 
@@ -307,6 +296,10 @@ class _Sweeps:
         self._task, self._model, self._files, self._threads = task, model, files, threads
         self._first = task.start // model.block_rows
         self._known: dict[int, SharedArrays] = {}
+
+    def shard(self, rows: _Rows) -> Shard[Any, Any]:
+        """The blocks of the rows."""
+        return Shard(self._model, rows.data, self._first, self._threads)
 
     def shared(self, sweep: int) -> Any:
         """What rows share after so many sweeps."""
@@ -339,20 +332,14 @@ class _Sweeps:
     def begun(self, rows: _Rows) -> tuple[_Rows, Total]:
         """The rows after the first step of the next sweep."""
         rows.held.clear()  # there is room for the next
-        state = with_rows_of(self._model, self.shared(rows.sweep), rows.state)
-        key = self._key(rows.sweep + 1)
-        moved = local_steps(
-            self._model, key, state, rows.data, self._first, overwrite=True, threads=self._threads
-        )
+        state = blocks.with_rows_of(self._model, self.shared(rows.sweep), rows.state)
+        moved = self.shard(rows).steps(self._key(rows.sweep + 1), state, overwrite=True)
         return _Rows(rows.sweep + 1, (), moved.state, moved.held, rows.data, 0.0), moved.total
 
     def answered(self, rows: _Rows, number: int, ask: Ask) -> tuple[_Rows, Total]:
         """The rows after an answer in their sweep."""
         moved = MovedRows(rows.state, rows.held, Total())
-        key = self._key(rows.sweep)
-        moved = local_answers(
-            self._model, key, number, ask, moved, rows.data, self._first, threads=self._threads
-        )
+        moved = self.shard(rows).answers(self._key(rows.sweep), number, ask, moved)
         asked = (*rows.asked, number) if ask.moves else rows.asked
         return rows._replace(state=moved.state, held=moved.held, asked=asked), moved.total
 

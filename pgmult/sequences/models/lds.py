@@ -57,14 +57,13 @@ from scipy.special import expit, logit
 
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
-from pgmult.core.sweeps import Sampled
 from pgmult.core.typing import Coords, FloatArray, Generator, IntArray
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
-from pgmult.sampling.blocks import Sums, SweepsInBlocks, as_block_rows
+from pgmult.sampling.blocks import SampledInBlocks, Sums, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols
 from pgmult.sequences.family import SequenceModel
@@ -82,9 +81,7 @@ _MOST_NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MultinomialLDS(
-    SequenceModel, Sampled[Sequences, LDSState], SweepsInBlocks[Sequences, LDSState], Checked
-):
+class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checked):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 
     Parameters

@@ -10,6 +10,7 @@ from block_models import AskingPaths, Rows, paths
 from same_draws import check_shards_do_not_matter
 
 from pgmult.sampling.blocks import (
+    Shard,
     Sums,
     SweepsInBlocks,
     Total,
@@ -18,11 +19,9 @@ from pgmult.sampling.blocks import (
     blocks,
     cells,
     local_fields,
-    local_steps,
     log_likelihood,
     num_rows,
     shared_variable,
-    summaries,
     take_rows,
     with_rows_of,
     without_rows,
@@ -136,9 +135,8 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
         moved, total = [], Total()
         for piece in reversed(pieces):
             part = slice(parts[piece[0]].start, parts[piece[-1]].stop)
-            here, _, sums = local_steps(
-                model, key, take_rows(model, state, part), data.rows(part), int(piece[0])
-            )
+            shard = Shard(model, data.rows(part), int(piece[0]))
+            here, _, sums = shard.steps(key, take_rows(model, state, part))
             moved.insert(0, here)
             total.merge(sums)
         shared = model.shared_step(
@@ -152,7 +150,7 @@ def test_sweeps_of_shards_are_those_of_the_whole(shards):
         state = with_rows_of(model, shared, rows)
         np.testing.assert_array_equal(state.x, whole.x)
         assert state.mu == whole.mu
-    summary = summaries(model, state, data).result(len(parts))
+    summary = Shard(model, data).summaries(state).result(len(parts))
     assert log_likelihood(model, state, data) == summary.rounded[0]
     bare = without_rows(model, state)
     assert shared_variable(model, bare, summary, data.rows(slice(0, 0)), "mu") == state.mu
@@ -190,12 +188,12 @@ def test_rows_of_several_cells_are_cut_where_the_data_say():
     state = AskingPaths().init(np.random.default_rng(0), data)
     assert num_rows(AskingPaths(), state, data) == 20
     assert cells(data, slice(0, 3)) == slice(0, data.offsets[3])
-    assert local_fields(AskingPaths(), state) == ("x",)
+    assert list(local_fields(AskingPaths(), state)) == ["x"]
 
 
 def test_local_fields_are_those_of_rows():
     state = RowsState(np.zeros(3), 0.0)
-    assert local_fields(RowsModel(), state) == ("x",)
+    assert list(local_fields(RowsModel(), state)) == ["x"]
     assert num_rows(RowsModel(), state, Rows(np.zeros(3))) == 3
 
 
