@@ -33,11 +33,10 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import count, pairwise
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -302,7 +301,7 @@ def block_rng(key: Key, b: int, answer: int = 0) -> Generator:
     return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, answer, b]))
 
 
-@dataclass
+@dataclass(slots=True)
 class Total:
     """Sums over all or some blocks; the bits do not depend on the order in which they are added.
 
@@ -347,6 +346,8 @@ class Total:
         ValueError
             If a block is missing.
         """
+        if num_blocks == len(self.nodes) == 1 and (0, 0) in self.nodes:
+            return Sums(tuple(self.exact), self.nodes[0, 0])
         left, end = sorted(self.nodes, reverse=True), 0
         for level, index in left:
             end = end + (1 << level) if index << level == end else -1
@@ -396,9 +397,14 @@ def is_of_rows(model: SweepsInBlocks[Data, State], name: str) -> bool:
 
 def local_fields(model: Any, state: State) -> dict[str, Any]:
     """The fields of a state that hold rows, by name."""
-    dims, axis = model.dims, model.cell_dim or model.row_dim
-    names = (f.name for f in fields(state) if dims.get(f.name, ())[:1] == (axis,))
-    return {name: getattr(state, name) for name in names}
+    dims, axis = model.dims, (model.cell_dim or model.row_dim,)
+    names = _names_of(type(state))
+    return {name: getattr(state, name) for name in names if dims.get(name, ())[:1] == axis}
+
+
+@cache
+def _names_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def num_rows(model: Any, state: State, data: Data) -> int:
@@ -474,8 +480,11 @@ def local_starts(
     size = len(data.row_costs)
     arrays: dict[str, NDArray[Any]] = {}
     for b, part in enumerate(blocks(size, model.block_rows), first):
-        with _rows_named(model, b):
+        try:
             rows = model.local_start(block_rng(key, b), found, data.rows(part))
+        except Exception as error:
+            _renumber_row(error, model, b)
+            raise
         for name, values in rows.items():
             if name not in arrays:
                 arrays[name] = np.empty((size, *values.shape[1:]), dtype=values.dtype)
@@ -516,12 +525,14 @@ class Shard(Generic[Data, State]):
             Whether the rows of `state` may be written over: then no more than one block of them
             is in memory twice, for each thread.
         """
-        model, tables = self.model, _Tables(self, state)
+        model = self.model
+        tables = _Tables(lambda: model.sweep_tables(state, self.data))
 
         def move(rng: Any, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
-            return model.local_step(rng, here, of, *tables.mine())
+            mine = () if here is state else tables.mine()  # a block alone counts by itself as well
+            return model.local_step(rng, here, of, *mine)
 
-        moved = self._each((key, 0), state, move, overwrite)
+        moved = self._each((key, 0), state, move, len(self.parts(state)), overwrite)
         moved.total.exact.extend(tables.counts())
         return moved
 
@@ -534,8 +545,9 @@ class Shard(Generic[Data, State]):
         def move(rng: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
             return self.model.answer(ask, rng, here, moved.held[i], of)
 
-        answered = self._each((key, number) if ask.draws else None, moved.state, move, True)
-        return answered if ask.moves else moved._replace(total=answered.total)
+        seed = (key, number) if ask.draws else None
+        answered = self._each(seed, moved.state, move, len(moved.held))
+        return answered if ask.moves else MovedRows(moved.state, moved.held, answered.total)
 
     def summaries(self, state: State) -> Total:
         """Summaries of the blocks, for what is kept."""
@@ -545,7 +557,7 @@ class Shard(Generic[Data, State]):
         def move(_: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
             return here, None, self.model.local_summary(here, of, *given)
 
-        return self._each(None, state, move, True).total
+        return self._each(None, state, move, len(self.parts(state))).total
 
     def parts(self, state: State) -> list[slice]:
         """The rows of each block."""
@@ -553,55 +565,64 @@ class Shard(Generic[Data, State]):
 
     def _each(
         self, seed: tuple[Key, int] | None, state: State,
-        move: Callable[[Any, State, Data, int], tuple[State, object, Sums]], overwrite: bool,
+        move: Callable[[Any, State, Data, int], tuple[State, object, Sums]], num_blocks: int,
+        overwrite: bool = True,
     ) -> MovedRows[State]:  # fmt: skip
         """`move` of every block: its generator, rows, data and number among these."""
-        model, data, first, parts = self.model, self.data, self.first, self.parts(state)
-        alone, lock = len(parts) == 1, Lock()
+        model, data, first = self.model, self.data, self.first
+        held: list[object] = [None] * num_blocks
+
+        def moved(i: int, here: State, of: Data) -> tuple[State, Sums]:
+            rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
+            try:
+                after, held[i], sums = move(rng, here, of, i)
+            except Exception as error:
+                _renumber_row(error, model, first + i)
+                raise
+            return after, sums
+
+        if num_blocks == 1:  # without copies: small data need it fast
+            after, (exact, rounded) = moved(0, state, data)
+            total = Total([np.array(x, dtype=np.int64) for x in exact], {(0, first): rounded})
+            return MovedRows(after, held, total)
+        parts, lock = self.parts(state), Lock()
         whole: Any = state if overwrite else None
-        held: list[object] = [None] * len(parts)
 
         def act(i: int) -> Sums:
             nonlocal whole
             place = cells(data, parts[i])
-            here = state if alone else take_rows(model, state, place)
-            with _rows_named(model, first + i):
-                rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
-                moved, held[i], sums = move(rng, here, data if alone else data.rows(parts[i]), i)
+            here = take_rows(model, state, place)
+            after, sums = moved(i, here, data.rows(parts[i]))
             with lock:
-                if alone:
-                    whole = moved
-                elif whole is None:
-                    whole = empty_rows(model, moved, _num_cells(model, state))
-            if not alone and (moved is not here or whole is not state):
-                put_rows(model, whole, place, moved)
+                if whole is None:
+                    whole = empty_rows(model, after, _num_cells(model, state))
+            if after is not here or whole is not state:
+                put_rows(model, whole, place, after)
             return sums
 
-        total = _total(act, len(parts), first, self.threads)
+        total = _total(act, num_blocks, first, self.threads)
         return MovedRows(whole, held, total)
 
 
 class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
-    def __init__(self, shard: Shard[Any, Any], state: Any):
-        is_one = len(shard.parts(state)) == 1  # which counts by itself as well
-        self._first = None if is_one else shard.model.sweep_tables(state, shard.data)
-        self._lock, self._of_threads = Lock(), dict[int, Tables]()
+    def __init__(self, make: Callable[[], Any]):
+        self._make, self._lock = make, Lock()
+        self._of_threads: dict[int, Any] = {}
 
     def mine(self) -> tuple[Tables, ...]:
         """The tables in which this thread counts, or none."""
-        if self._first is None:
-            return ()
         with self._lock:
             tables, me = self._of_threads, get_ident()
             if me not in tables:
-                tables[me] = self._first.another() if tables else self._first
-            return (tables[me],)
+                first = next(iter(tables.values()), None)
+                tables[me] = self._make() if first is None else first.another()
+            return () if tables[me] is None else (tables[me],)
 
     def counts(self) -> list[IntArray]:
         """What all threads have counted."""
-        counts = [tables.counts() for tables in self._of_threads.values()]
+        counts = [tables.counts() for tables in self._of_threads.values() if tables is not None]
         return [reduce(np.add, same) for same in zip(*counts, strict=True)]
 
 
@@ -643,8 +664,8 @@ def step(
     `shared_step` takes the place of the model's.
     """
     key, shard, numbers = new_key(rng), Shard(model, data), count(1)
-    num_blocks = len(shard.parts(state))
     moved = shard.steps(key, state)
+    num_blocks = len(moved.held)
 
     def ask(question: Ask) -> Sums:
         nonlocal moved
@@ -656,21 +677,16 @@ def step(
     return with_rows_of(model, shared, moved.state)
 
 
-@contextmanager
-def _rows_named(model: SweepsInBlocks[Data, State], b: int) -> Iterator[None]:
-    """Errors of block b that name a row, such as "document 3", name it by its number in the whole.
+def _renumber_row(error: Exception, model: Any, b: int) -> None:
+    """Give a row that an error in block b names, such as "document 3", its number in the whole.
 
     That number is `block_rows` times b more.
     """
-    try:
-        yield
-    except Exception as error:
-        start = b * model.block_rows
-        if start and error.args and isinstance(error.args[0], str):
-            pattern = rf"\b({model.row_dim} )(\d+)\b"
-            text = re.sub(pattern, lambda m: f"{m[1]}{int(m[2]) + start}", error.args[0])
-            error.args = (text, *error.args[1:])
-        raise
+    start = b * model.block_rows
+    if start and error.args and isinstance(error.args[0], str):
+        pattern = rf"\b({model.row_dim} )(\d+)\b"
+        text = re.sub(pattern, lambda m: f"{m[1]}{int(m[2]) + start}", error.args[0])
+        error.args = (text, *error.args[1:])
 
 
 def log_likelihood(model: SweepsInBlocks[Data, State], state: State, data: Data) -> float:

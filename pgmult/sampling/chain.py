@@ -141,15 +141,9 @@ class Chain:
         """Write a checkpoint; files that only the one before needs are removed after it."""
         self._rows.save()
         self._parts = self._rows.parts
-        self._recorder.commit(
-            {
-                "sweep": self.sweep,
-                "seconds": self.seconds + self.clock,
-                "generator": self._generator,
-                "state": self.state,
-                "parts": [list(entry) for entry in self._parts],
-            }
-        )
+        clocks = {"sweep": self.sweep, "seconds": self.seconds + self.clock}
+        where = {"state": self.state, "parts": [list(entry) for entry in self._parts]}
+        self._recorder.commit({**clocks, "generator": self._generator, **where})
         self._rows.saved()
 
     def end(self) -> None:
@@ -165,12 +159,9 @@ class RowsHere:
     show_seconds = _SHOW_SECONDS
 
     def __init__(
-        self,
-        model: Model[Any, Any],
-        data: Any,
-        files: ChainFiles | None,
+        self, model: Model[Any, Any], data: Any, files: ChainFiles | None,
         threads: Callable[[], int],
-    ):
+    ):  # fmt: skip
         self._model, self._data, self._files, self._threads = model, data, files, threads
         self._left_over = False
 

@@ -75,13 +75,10 @@ class Chains:
         seeds = np.random.SeedSequence(plan.settings.entropy).spawn(plan.settings.chains)
         variables = Variables(plan)
         self.chains = [Chain(i, plan, variables, seed) for i, seed in enumerate(seeds)]
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._active = 0
-        self._abandoned = False
-        self._stop_at = plan.settings.sweeps
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._active, self._stop_at = 0, plan.settings.sweeps
         self._errors: list[BaseException] = []
-        self.interrupted = False
+        self._abandoned = self.interrupted = False
 
     def go(self, keeps: RunWriter | Memory, store: str | None = None) -> dict[str, Any]:
         """Run the chains to their end or a goal, an error in one of them, or Ctrl-C.
@@ -102,9 +99,8 @@ class Chains:
         running = min(slots, len(self.chains))
         seconds = math.inf if goal is None else goal.seconds
         self._seconds = seconds / math.ceil(len(self.chains) / running)  # that a chain may take
-        done = sum(chain.sweep for chain in self.chains)
         total = settings.sweeps * len(self.chains)
-        self._progress = Progress(total, done, enabled=self._progressbar, goal=goal)
+        self._progress = Progress(total, self._done, enabled=self._progressbar, goal=goal)
         reached = False
         try:
             with ExitStack() as stack:
@@ -128,9 +124,8 @@ class Chains:
             if draws == 0:
                 raise KeyboardInterrupt("interrupted before a draw was kept")
             goes_on = f"; pgmult.resume({store!r}) goes on" if store else ""
-            warnings.warn(
-                f"interrupted: {draws} of {settings.draws} draws a chain{goes_on}", stacklevel=3
-            )
+            drawn = f"{draws} of {settings.draws} draws a chain"
+            warnings.warn(f"interrupted: {drawn}{goes_on}", stacklevel=3)
         if self.interrupted or goal is None:
             return {}
         most = max(self.kept)  # where time decides chains differ, and a store counts them all
@@ -141,18 +136,18 @@ class Chains:
         """How many draws each chain has kept."""
         return [chain.kept for chain in self.chains]
 
+    @property
+    def _done(self) -> int:
+        return sum(chain.sweep for chain in self.chains)
+
     def _go(self, recorders: Sequence[Recorder], store: str | None, running: int) -> None:
         """Run the chains to the next look, or to their end."""
         queue = zip(self.chains, recorders, strict=True)
-        threads = [
-            threading.Thread(
-                target=copy_context().run,
-                args=(self._work, queue, store),
-                name=f"pgmult-chain-{i}",
-                daemon=True,
-            )
-            for i in range(running)
-        ]
+        threads = []
+        for i in range(running):
+            run, arguments = copy_context().run, (self._work, queue, store)
+            name = f"pgmult-chain-{i}"
+            threads.append(threading.Thread(None, run, name, arguments, daemon=True))
         try:
             for thread in threads:
                 thread.start()
@@ -174,11 +169,10 @@ class Chains:
         self._show()
 
     def _show(self) -> None:
-        done = sum(chain.sweep for chain in self.chains)
         values = [c.log_likelihood for c in self.chains if not math.isnan(c.log_likelihood)]
         tuning = any(chain.sweep < self._settings.tune for chain in self.chains)
         doing = "stopping" if self.interrupted else "tuning" if tuning else "sampling"
-        self._progress.show(done, values, doing, self.watch.worth)
+        self._progress.show(self._done, values, doing, self.watch.worth)
 
     def _work(self, queue: Any, store: str | None) -> None:
         """One thread: chain after chain, until none is left."""
@@ -208,20 +202,19 @@ class Chains:
 
     def _run(self, chain: Chain, recorder: Recorder) -> None:
         chain.begin(recorder, self._rows(chain, recorder), self._share())
+        failed = True
         try:
             while self._goes_on(chain):
                 self._sweep(chain)
                 if chain.is_due:
                     chain.commit()
-        except BaseException:
-            if not self._abandoned and chain.is_here:
-                chain.commit()
-            raise
-        else:
-            if not self._abandoned:
-                chain.commit()
+            failed = False
         finally:
-            chain.end()
+            try:
+                if not self._abandoned and (chain.is_here or not failed):
+                    chain.commit()
+            finally:
+                chain.end()
 
     def _goes_on(self, chain: Chain) -> bool:
         """Whether a chain is to make another sweep; where time decides it makes one draw."""

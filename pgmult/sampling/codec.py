@@ -67,11 +67,8 @@ def encode(value: object, arrays: dict[str, Array] | None = None, place: str = "
                 f"{place} cannot be stored: its class {kind.__qualname__} is defined inside a"
                 " function (define it at the top level of a module)"
             )
-        content = {
-            field.name: encode(getattr(value, field.name), arrays, f"{place}.{field.name}")
-            for field in fields(value)
-            if field.init
-        }
+        names = [field.name for field in fields(value) if field.init]
+        content = {n: encode(getattr(value, n), arrays, f"{place}.{n}") for n in names}
         return {"$class": f"{kind.__module__}:{kind.__qualname__}", "fields": content}
     raise TypeError(
         f"{place} cannot be stored: it is a {type(value).__name__}, not a number, a string, an"
@@ -94,15 +91,10 @@ def _encode_array(
     if arrays is not None:
         arrays[place] = array
         return {"$array": place}
-    order: Literal["F", "C"] = (
-        "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    )
-    return {
-        "$array": array.dtype.str,
-        "shape": list(array.shape),
-        "order": order,
-        "values": encode(array.ravel(order).tolist()),
-    }
+    order: Literal["F", "C"] = "F" if np.isfortran(array) else "C"
+    values = encode(array.ravel(order).tolist())
+    shape = list(array.shape)
+    return {"$array": array.dtype.str, "shape": shape, "order": order, "values": values}
 
 
 def decode(
@@ -180,13 +172,9 @@ def contiguous(value: T) -> T:
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else items  # type: ignore[return-value]
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {}
-        for field in fields(value):
-            if field.init:
-                old = getattr(value, field.name)
-                new = contiguous(old)
-                if new is not old:
-                    changed[field.name] = new
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        new = {name: contiguous(content) for name, content in old.items()}
+        changed = {name: content for name, content in new.items() if content is not old[name]}
         return replace(value, **changed) if changed else value
     return value
 

@@ -118,9 +118,8 @@ def as_goal(until: Any) -> Goal | None:
             f" or '2h', or 'settled', got {brief(until)}"
         )
     number, unit = float(match[1]), match[2]
-    if unit == "ess":
-        return Goal(until.strip(), number, math.inf)
-    return Goal(until.strip(), math.inf, number * _UNITS[unit])
+    worth, seconds = (number, math.inf) if unit == "ess" else (math.inf, number * _UNITS[unit])
+    return Goal(text.strip(), worth, seconds)
 
 
 def watched(model: object, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
@@ -190,17 +189,14 @@ class Watch:
         """Whether so many draws of each chain, now in these states, are what was asked for."""
         if self.goal is None or not self.goal.is_of_draws:
             return False
-        if self.goal.asks_for_level:
-            if not self._score.is_level(draws):
-                return False
-            if self._model is None:
-                return True
-            probs = np.stack([self._model.label_probs(state, data) for state in states])
-            values = np.array([chain[:draws] for chain in self._reported])
-            return most_are_worth(_MODES_WORTH, values, match_rows(probs))
-        if not self.worth(draws) >= self.goal.worth:
-            return False
-        return not self.goal.settles or self._score.agrees(draws)
+        if not self.goal.asks_for_level:
+            is_worth = self.worth(draws) >= self.goal.worth
+            return is_worth and (not self.goal.settles or self._score.agrees(draws))
+        if self._model is None or not self._score.is_level(draws):
+            return self._score.is_level(draws)
+        probs = np.stack([self._model.label_probs(state, data) for state in states])
+        values = np.array([chain[:draws] for chain in self._reported])
+        return most_are_worth(_MODES_WORTH, values, match_rows(probs))
 
     def ending(self, draws: int, reached: bool) -> str:
         """Why a run ended that had a goal, in words."""
@@ -210,28 +206,20 @@ class Watch:
         if not reached:
             worth = self.worth()
             said = "" if math.isnan(worth) else f", are worth {worth:.0f} independent ones"
-            warnings.warn(
-                f"until={self.goal.text!r} was not reached: {draws} draws a chain, the most"
-                f" that draws= allows{said}",
-                stacklevel=4,
-            )
+            most = f"{draws} draws a chain, the most that draws= allows{said}"
+            warnings.warn(f"until={self.goal.text!r} was not reached: {most}", stacklevel=4)
             ended = f"at the most draws that it was allowed, before its goal ({self.goal.text})"
             if math.isnan(worth) or math.isinf(self.goal.worth):
                 return ended
             if worth < self.goal.worth:
                 return f"{ended}: worth {worth:,.0f} independent ones, not {self.goal.worth:,.0f}"
             return f"{ended}: log likelihoods of chains still differed"
-        at_most = f" ({self._settings.draws:,} draws a chain at most)"
+        why = f"the main results were worth {self.goal.worth:,.0f} independent draws"
         if self.goal.asks_for_level:
-            reported = f" and most numbers had {_MODES_WORTH:.0f} effective draws"
-            return (
-                "as soon as the log likelihood of each chain was level"
-                f"{'' if self._model is None else reported}{at_most}"
-            )
-        return (
-            f"as soon as the main results were worth {self.goal.worth:,.0f} independent"
-            f" draws{at_most}"
-        )
+            why = "the log likelihood of each chain was level"
+            if self._model is not None:
+                why += f" and most numbers had {_MODES_WORTH:.0f} effective draws"
+        return f"as soon as {why} ({self._settings.draws:,} draws a chain at most)"
 
 
 class Trace:

@@ -1,6 +1,5 @@
 """The draws of a run in memory: what `pgmult.sampling.store` does on disk."""
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,17 +28,13 @@ class Memory:
 
     def allocate(self, values: Mapping[str, Array]) -> None:
         """Make room for all draws, given one of each variable."""
-        lengths = {
-            name: (self.settings.chains, self.settings.draws // self.settings.every.get(name, 1))
-            for name in values
-        }
+        chains, draws, every = self.settings.chains, self.settings.draws, self.settings.every
         with self._lock:
             if not self.arrays:
-                _check_memory(
-                    {name: v.nbytes * math.prod(lengths[name]) for name, v in values.items()}
-                )
+                lengths = {name: draws // every.get(name, 1) for name in values}
+                _check_memory({n: v.nbytes * chains * lengths[n] for n, v in values.items()})
                 self.arrays = {
-                    name: np.empty((*lengths[name], *value.shape), value.dtype)
+                    name: np.empty((chains, lengths[name], *value.shape), value.dtype)
                     for name, value in values.items()
                 }
 
@@ -62,21 +57,15 @@ class Memory:
         is_whole = chains == list(range(len(chains)))
         chosen: Any = slice(len(chains)) if is_whole else chains  # a slice copies nothing
         every = self.settings.every
-        arrays = {
-            name: array[chosen, : num_draws // every.get(name, 1)]
-            for name, array in self.arrays.items()
-        }
+        lengths = {name: num_draws // every.get(name, 1) for name in self.arrays}
+        arrays = {name: array[chosen, : lengths[name]] for name, array in self.arrays.items()}
         stats = {LOG_LIKELIHOOD: arrays.pop(LOG_LIKELIHOOD)}
         return Posterior(
-            arrays,
-            dims={name: plan.model.dims[name] for name in arrays},
-            coords={"chain": np.array(chains), **plan.coords},
-            sample_stats=stats,
+            arrays, dims={name: plan.model.dims[name] for name in arrays}, sample_stats=stats,
+            coords={"chain": np.array(chains), **plan.coords}, origin=plan.origin, every=every,
             attrs=plan.attrs() | attrs | {"seconds": [seconds[i] for i in chains]},
             label_dims=traits_of(plan.model).label_dims,
-            origin=plan.origin,
-            every=every,
-        )
+        )  # fmt: skip
 
 
 class ChainMemory:

@@ -82,14 +82,12 @@ class Plan:
                 " its draws may differ from those of an unbroken run",
                 stacklevel=3,
             )
-        for what, value in (("model", model), ("data", data)):
-            kind = meta["model"]["$class"] if what == "model" else meta["data_type"]
+        kinds = {"model": (model, meta["model"]["$class"]), "data": (data, meta["data_type"])}
+        for what, (value, kind) in kinds.items():
             module = kind.partition(":")[0]
-            of_others = module.partition(".")[0] != "pgmult" and module not in modules
-            if value is None and of_others:
-                raise ValueError(
-                    f"the {what} of {run.path} is a {kind}, not of pgmult: pass model= and data="
-                )
+            if value is None and module.split(".")[0] != "pgmult" and module not in modules:
+                wanted = "pass model= and data="
+                raise ValueError(f"{what} of {run.path} is a {kind}, not of pgmult: {wanted}")
         if model is not None:
             check_model(model)
             model = contiguous(model)
@@ -114,16 +112,11 @@ class Plan:
         """What the posterior's attributes say."""
         settings = self.settings
         return {
-            "model": repr(self.model),
-            "random_seed": settings.entropy,
-            "draws": settings.draws,
-            "tune": settings.tune,
-            "thin": settings.thin,
-            "pgmult_version": __version__,
-            "numpy_version": np.__version__,
-            "python_version": platform.python_version(),
+            "model": repr(self.model), "random_seed": settings.entropy, "draws": settings.draws,
+            "tune": settings.tune, "thin": settings.thin, "pgmult_version": __version__,
+            "numpy_version": np.__version__, "python_version": platform.python_version(),
             **self.facts,
-        }
+        }  # fmt: skip
 
     def meta(self) -> dict[str, Any]:
         """What is written in the run directory's ``meta.json``."""
@@ -148,8 +141,7 @@ def check_model(model: object) -> None:
     """Refuse what is no model."""
     if isinstance(model, type):
         raise TypeError(f"model must be a model, got the class itself: {model.__name__}(...)")
-    missing = [name for name in _MODEL_PARTS if not hasattr(model, name)]
-    if missing:
+    if missing := [name for name in _MODEL_PARTS if not hasattr(model, name)]:
         raise TypeError(
             f"model must have {', '.join(_MODEL_PARTS)} (see pgmult.core.typing.Model);"
             f" {type(model).__name__} has no {', '.join(missing)}"
@@ -173,21 +165,14 @@ def check_blocks(cluster: object, model: Any, keep: Sequence[str]) -> None:
     as_block_model(model)
     if type(model).__module__ == "__main__":
         raise ValueError(
-            "model must be of a class that workers can import where there is a cluster, and"
-            f" {type(model).__name__} is defined in the script or notebook that runs (put it into"
-            " a module)"
+            "model must be of a class that workers of a cluster can import, got"
+            f" {type(model).__name__} of this script or notebook (put it into a module)"
         )
     for name in keep:
-        if is_of_rows(model, name):
-            raise ValueError(
-                f"keep must name no variable of single rows where there is a cluster, got {name!r},"
-                f" which has a value for each {model.dims[name][0]}"
-            )
-        if name in model.whole_names:
-            raise ValueError(
-                "keep must name no variable that is made of all rows at once where there is a"
-                f" cluster, got {name!r}"
-            )
+        of_rows = is_of_rows(model, name)
+        if of_rows or name in model.whole_names:
+            kind = f"with a value for each {model.dims[name][0]}" if of_rows else "made of all rows"
+            raise ValueError(f"keep must name no variable {kind} with a cluster, got {name!r}")
 
 
 def as_keep(
@@ -198,10 +183,8 @@ def as_keep(
         return _as_names(keep, model, cluster), {}
     names = as_strings(list(keep), "keep")
     every = {name: as_positive_int(keep[name], "keep", 1, MOST_SWEEPS) for name in names}
-    if every and max(every.values()) > as_positive_int(draws, "draws"):
-        raise ValueError(
-            f"keep must be at most the {draws} draws of a chain, got {max(every.values())}"
-        )
+    if (most := max(every.values(), default=1)) > as_positive_int(draws, "draws"):
+        raise ValueError(f"keep must be at most the {draws} draws of a chain, got {most}")
     return _as_names(names, model, cluster), {name: n for name, n in every.items() if n > 1}
 
 
@@ -214,15 +197,11 @@ def _as_names(keep: object, model: Any, cluster: object) -> tuple[str, ...]:
         return tuple(name for name in names if not is_of_rows(model, name))
     names = tuple(dict.fromkeys(as_strings([keep] if isinstance(keep, str) else keep, "keep")))
     if LOG_LIKELIHOOD in names:
-        raise ValueError(
-            "keep must not name log_likelihood: it is always kept, in posterior.sample_stats"
-        )
-    unknown = [name for name in names if name not in model.dims]
-    if unknown:
-        names_of_model = ", ".join(name for name in model.dims if name != LOG_LIKELIHOOD)
-        raise ValueError(
-            f"keep must name variables of the model, got {unknown[0]!r}; {names_of_model}"
-        )
+        raise ValueError("keep must not name log_likelihood, which is always in sample_stats")
+    for name in names:
+        if name not in model.dims:
+            known = ", ".join(of for of in model.dims if of != LOG_LIKELIHOOD)
+            raise ValueError(f"keep must name variables of the model, got {name!r}; {known}")
     return names
 
 
@@ -241,19 +220,15 @@ def _begin(
             else:
                 starts = model.init(rng, data)
     several = isinstance(starts, list | tuple)
-    several_starts = list(starts) if several else [starts]
-    if several and len(several_starts) != settings.chains:
-        raise ValueError(
-            f"starts must be one, or a list of one for each of the {settings.chains} chains,"
-            f" got a list of {len(several_starts)}"
-        )
-    for start in several_starts:
+    given = list(starts) if several else [starts]
+    if several and len(given) != settings.chains:
+        chains = f"each of the {settings.chains} chains"
+        raise ValueError(f"starts must be one, or a list of one for {chains}, got {len(given)}")
+    for start in given:
         if isinstance(start, type) or not is_dataclass(start):
-            raise TypeError(
-                f"starts must be 'independent', 'shared', a start, a state or a list of these,"
-                f" got {brief(start)}"
-            )
-    states = [start.state if isinstance(start, Start) else start for start in several_starts]
-    facts = [dict(start.facts()) for start in several_starts if isinstance(start, Start)]
+            wanted = "'independent', 'shared', a start, a state or a list of these"
+            raise TypeError(f"starts must be {wanted}, got {brief(start)}")
+    states = [start.state if isinstance(start, Start) else start for start in given]
+    facts = [dict(start.facts()) for start in given if isinstance(start, Start)]
     kind = "given" if several else "shared"
     return contiguous(states if several else states[0]), {"starts": kind, "start_facts": facts}

@@ -72,6 +72,7 @@ FLUSH_SHARE = 0.05
 FLUSH_BYTES = 2**25
 """A part is written as soon as it holds so much."""
 
+_LOCK_ERRORS = "another process is writing to this run", "the run directory cannot be written to"
 _PART = re.compile(r"((\w+)\.(\d{9,})-(\d{9,}))\.([0-9a-f]{8})\.npy")
 _CHAIN = re.compile(r"chain-\d+")
 _BEFORE_DATA = re.compile(r"lock|report\.html|coords\.npz|meta\.json|(coords|meta|inputs)\..*\.tmp")
@@ -108,11 +109,9 @@ class DrawsFile:
         with reading(self.path):
             array = parsed_array(content)
             shape, dtype = kind or (array.shape[1:], array.dtype)
-            if (array.shape, array.dtype) != ((self.stop - self.start, *shape), dtype):
-                raise ValueError(
-                    f"it holds {array.dtype} {array.shape}, and draws {self.start} to {self.stop}"
-                    f" of {dtype} {shape} are expected"
-                )
+            shape = self.stop - self.start, *shape
+            if (array.shape, array.dtype) != (shape, dtype):
+                raise ValueError(f"expected {dtype} {shape}, got {array.dtype} {array.shape}")
         return array
 
 
@@ -174,18 +173,13 @@ class RunReader:
                 errno.ENOENT, "not a run directory of pgmult: there is no meta.json", str(self.path)
             ) from None
         with reading(file):
-            schema = self.meta["pgmult_run"]
+            schema, version = self.meta["pgmult_run"], self.meta.get("version")
             if schema != SCHEMA:
-                raise ValueError(
-                    f"it has schema {schema} and this pgmult reads schema {SCHEMA}"
-                    f" (it was written by pgmult {self.meta.get('version')})"
-                )
-            for chain in range(self.num_chains):
-                folder = self._folder(chain)
+                wanted = f"this pgmult reads schema {SCHEMA}"
+                raise ValueError(f"{wanted}, got {schema} (written by pgmult {version})")
+            for folder in map(self._folder, range(self.num_chains)):
                 if folder.is_symlink() or not folder.is_dir():
-                    raise ValueError(
-                        f"it has {self.num_chains} chains, and {folder.name} is no folder"
-                    )
+                    raise ValueError(f"{folder.name} of {self.num_chains} chains is no folder")
 
     @property
     def num_chains(self) -> int:
@@ -244,15 +238,11 @@ class RunReader:
     def parts(self, chain: int, name: str, kept: int) -> list[DrawsFile]:
         """The files that hold what was kept of draws 0 to `kept` of one variable, in order."""
         kept //= self.every.get(name, 1)
-        paths = sorted(
-            (part for part in self._all_parts(chain, name) if part.stop <= kept),
-            key=lambda part: part.start,
-        )
-        reached = 0
-        for part in paths:
-            if part.start != reached:
-                break
-            reached = part.stop
+        by_start = {part.start: part for part in self._all_parts(chain, name) if part.stop <= kept}
+        reached, paths = 0, []
+        while reached in by_start:
+            paths.append(by_start[reached])
+            reached = paths[-1].stop
         if reached != kept:
             raise ValueError(
                 f"draws {reached} to {kept} of {name} are missing in {self._folder(chain)}"
@@ -317,7 +307,7 @@ class RunWriter(RunReader):
     def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
         if lock is None:
             RunReader(path)  # nothing is touched unless it is a run
-            lock = _locked(Path(path))
+            lock = locked(Path(path), *_LOCK_ERRORS)
         self._lock = lock
         try:
             super().__init__(path)
@@ -352,13 +342,14 @@ class RunWriter(RunReader):
         identity = secrets.token_hex(8)
         arrays = None if inputs is None else _arrays_of(inputs)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = _locked(folder)
+        lock = locked(folder, *_LOCK_ERRORS)
         try:
             _refuse_occupied(folder)  # another process may have been quicker
             for chain in range(meta["chains"]):
                 (folder / f"chain-{chain}").mkdir(exist_ok=True)
-            labels = {name: _plain(array) for name, array in coords.items()}
-            write_npz(folder / "coords.npz", labels, seed_of(identity, "coords.npz"))
+            # .npy files hold labels of mixed types as strings
+            mixed = {n: x.astype(np.str_) for n, x in coords.items() if x.dtype.hasobject}
+            write_npz(folder / "coords.npz", {**coords, **mixed}, seed_of(identity, "coords.npz"))
             write_json(folder / "meta.json", {"pgmult_run": SCHEMA, "id": identity, **meta})
             if arrays is not None:
                 write_npz(folder / "inputs.npz", arrays, seed_of(identity, "inputs.npz"))
@@ -394,43 +385,31 @@ class ChainWriter:
     """Appends one chain's draws and writes its checkpoints."""
 
     def __init__(self, folder: Path, identity: str, counters: Counters, every: Mapping[str, int]):
-        self.place = folder, identity
-        self._folder = folder
-        self._identity = identity
-        self._every = every
-        self._kept, self._kinds = counters.kept, counters.kinds
-        self._drawn = 0  # since the last commit
+        self.place = self._folder, self._identity = folder, identity
+        self._every, self._kept, self._kinds = every, counters.kept, counters.kinds
+        self._drawn = self.waiting = 0  # draws since the last commit, and their bytes
         self._waiting: dict[str, list[Array]] = {}
-        self._bytes = 0
         self._next_time = time.monotonic() + FLUSH_SECONDS
 
     def begin(self, values: Mapping[str, Array]) -> None:
         """Take the shape and dtype of every variable from one draw, which is not kept."""
         kinds = {name: (value.shape, value.dtype) for name, value in values.items()}
-        for name, kind in self._kinds.items():
-            if kinds[name] != kind:
-                raise ValueError(
-                    f"{name} must keep one shape and dtype; in {self._folder} it is"
-                    f" {kind[1]} {kind[0]}, now it is {kinds[name][1]} {kinds[name][0]}"
-                )
+        for name, (shape, dtype) in self._kinds.items():
+            if kinds[name] != (shape, dtype):
+                expected = f"{dtype} {shape} as in {self._folder}"
+                raise ValueError(f"{name} must stay {expected}, got {kinds[name]}")
         self._kinds = kinds
 
     def append(self, values: Mapping[str, NDArray[Any]]) -> None:
         """Take one draw of every variable that is kept of it."""
         self._drawn += 1
-        copies = {name: np.array(value) for name, value in values.items()}
-        for name, value in copies.items():
-            self._waiting.setdefault(name, []).append(value)
-            self._bytes += value.nbytes
-
-    @property
-    def waiting(self) -> int:
-        """Bytes of the draws taken since the last commit."""
-        return self._bytes
+        for name, value in values.items():
+            self._waiting.setdefault(name, []).append(np.array(value))
+            self.waiting += value.nbytes
 
     def due(self) -> bool:
         """Is it time to commit?"""
-        return self._bytes >= FLUSH_BYTES or time.monotonic() >= self._next_time
+        return self.waiting >= FLUSH_BYTES or time.monotonic() >= self._next_time
 
     def commit(self, checkpoint: Mapping[str, object]) -> None:
         """Write the draws taken since the last time, then the checkpoint that counts them."""
@@ -450,7 +429,7 @@ class ChainWriter:
         record = {"kept": stop, "kinds": kinds, **checkpoint}
         write_bundle(self._folder / "checkpoint.npz", record, self._seed("checkpoint.npz"))
         sync_folder(self._folder)
-        self._kept, self._drawn, self._waiting, self._bytes = stop, 0, {}, 0
+        self._kept, self._drawn, self._waiting, self.waiting = stop, 0, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
 
@@ -480,15 +459,13 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         kinds: Mapping[str, Kind],
     ):
         self._arrays: dict[str, Array] = {}
-        self._num_draws = num_draws
+        self._num_draws, self._kinds = num_draws, kinds
         self.every = {name: n for name, n in run.every.items() if name in names}
-        self._kinds = kinds
         self._parts: dict[str, list[list[DrawsFile]]] = {}
         for name in names:
-            chains = [run.parts(chain, name, count) for chain, count in kept.items()]
-            self._parts[name] = [
-                [piece for piece in parts if piece.start < self._size(name)] for parts in chains
-            ]
+            chains = (run.parts(chain, name, count) for chain, count in kept.items())
+            size = self._size(name)
+            self._parts[name] = [[p for p in parts if p.start < size] for parts in chains]
 
     def _size(self, name: str) -> int:
         """How many draws there are of a variable."""
@@ -516,9 +493,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
         if name in self._arrays:
             return flat_entries(self._arrays[name], 2)[:, :, chosen]
-        return self._gathered(
-            name, (len(chosen),), lambda values: flat_entries(values, 1)[:, chosen]
-        )
+        return self._gathered(name, (len(chosen),), lambda x: flat_entries(x, 1)[:, chosen])
 
     def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
         """The draws of one chain in order, holding one part in memory at a time."""
@@ -529,18 +504,15 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
             yield from piece.read(self._kinds[name])[: self._size(name) - piece.start]
 
     def _gathered(
-        self, name: str, shape: tuple[int, ...],
-        chosen: Callable[[Array], Array],
-    ) -> Array:  # fmt: skip
+        self, name: str, shape: tuple[int, ...], chosen: Callable[[Array], Array]
+    ) -> Array:
         """What is chosen of every part, ``(chain, draw, *shape)``."""
-        kind = self._kinds[name]
-        parts = [
-            (chain, piece) for chain, pieces in enumerate(self._parts[name]) for piece in pieces
-        ]
-        array = np.empty((len(self._parts[name]), self._size(name), *shape), kind[1])
-        for chain, piece in parts:
-            stop = min(piece.stop, self._size(name))
-            array[chain, piece.start : stop] = chosen(piece.read(kind)[: stop - piece.start])
+        kind, size, parts = self._kinds[name], self._size(name), self._parts[name]
+        array = np.empty((len(parts), size, *shape), kind[1])
+        for of_chain, pieces in zip(array, parts, strict=True):
+            for piece in pieces:
+                stop = min(piece.stop, size)
+                of_chain[piece.start : stop] = chosen(piece.read(kind)[: stop - piece.start])
         return array
 
 
@@ -565,24 +537,15 @@ def rectangle(kept: list[int]) -> tuple[list[int], int]:
 def _refuse_occupied(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
-    if not folder.is_dir():
-        raise FileExistsError(
-            errno.EEXIST, "store must be a directory, this is a file", str(folder)
-        )
-    paths = {path.name: path for path in folder.iterdir() if not _BEFORE_DATA.fullmatch(path.name)}
-    if all(_CHAIN.fullmatch(name) and _is_empty_folder(path) for name, path in paths.items()):
-        return  # empty, or a run that was killed before its data was written
-    if (folder / "meta.json").exists() and (folder / "coords.npz").exists():
-        raise FileExistsError(
-            errno.EEXIST,
-            "store holds a run already (pgmult.resume goes on with it; or name another directory)",
-            str(folder),
-        )
-    raise FileExistsError(
-        errno.EEXIST,
-        "store must be a new or empty directory, and this one is not empty and not a run of pgmult",
-        str(folder),
-    )
+    why = "store must be a directory, this is a file"
+    if folder.is_dir():
+        paths = [path for path in folder.iterdir() if not _BEFORE_DATA.fullmatch(path.name)]
+        if all(_CHAIN.fullmatch(path.name) and _is_empty_folder(path) for path in paths):
+            return  # empty, or a run that was killed before its data was written
+        why = "store must be a new or empty directory, and this one holds other files"
+        if (folder / "meta.json").exists() and (folder / "coords.npz").exists():
+            why = "store holds a run (pgmult.resume goes on with it; or name another directory)"
+    raise FileExistsError(errno.EEXIST, why, str(folder))
 
 
 def _is_empty_folder(path: Path) -> bool:
@@ -593,18 +556,6 @@ def _drop_unfinished(folder: Path) -> None:
     """Remove files that were not yet renamed into their places when their writer died."""
     for path in folder.glob("*.tmp"):
         path.unlink()
-
-
-def _locked(folder: Path) -> BinaryIO:
-    """The open lock file of a run."""
-    return locked(
-        folder, "another process is writing to this run", "the run directory cannot be written to"
-    )
-
-
-def _plain(labels: Array) -> NDArray[Any]:
-    """Labels that a .npy file can hold: of mixed types, as strings."""
-    return labels.astype(np.str_) if labels.dtype.hasobject else labels
 
 
 def write_bundle(path: Path, value: Mapping[str, object], seed: int, *, sync: bool = True) -> None:
@@ -639,11 +590,8 @@ def _arrays_of(value: Mapping[str, object]) -> dict[str, Array]:
     """A mapping of encodable values as what an .npz file holds."""
     arrays: dict[str, NDArray[Any]] = {}
     texts = {"tree": encode(value, arrays)}
-    files = {
-        name: array.file
-        for name, array in arrays.items()
-        if isinstance(array, MappedArray) and array.file is not None
-    }
+    mapped = {name: array for name, array in arrays.items() if isinstance(array, MappedArray)}
+    files = {name: array.file for name, array in mapped.items() if array.file is not None}
     if files:
         texts["files"] = files
     packed = {name: np.frombuffer(json.dumps(x).encode(), np.uint8) for name, x in texts.items()}

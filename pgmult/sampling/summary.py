@@ -1,5 +1,6 @@
 """Mean, spread and diagnostics of every entry of a posterior, as a table."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,10 +30,7 @@ def summarise(
     if var_names is not None:
         chosen = as_strings([var_names] if isinstance(var_names, str) else var_names, "var_names")
         names = [as_choice(name, "var_names", names) for name in chosen]
-    rows: list[str] = []
-    owners: list[str] = []
-    pieces: dict[str, list[FloatArray]] = {column: [] for column in _COLUMNS}
-    notes: list[str] = []
+    rows, owners, notes = list[str](), list[str](), list[str]()
     entries: list[FloatArray] = []
     for name in names:
         labels, values, note = draws.entries(name, max_entries)
@@ -41,20 +39,16 @@ def summarise(
             continue
         groups = {"": values}
         if draws.num_chains > 1 and draws.is_labelled(name):
-            chains = enumerate(draws.coords["chain"])
-            groups = {f" chain {chain}": values[i : i + 1] for i, chain in chains}
+            chains = draws.coords["chain"]
+            groups = {f" chain {c}": x for c, x in zip(chains, values[:, None], strict=True)}
         for which, group in groups.items():
             rows += [f"{label}{which}" for label in labels]
             owners += [name] * len(labels)
             entries.append(group)
-            for column, numbers in _columns(group).items():
-                pieces[column].append(numbers)
     if draws.num_draws < diagnostics.MIN_DRAWS:
         notes.append(f"{draws.num_draws} draws a chain are too few for diagnostics")
-    table = {
-        column: np.concatenate(arrays) if arrays else np.empty(0)
-        for column, arrays in pieces.items()
-    }
+    pieces = [_columns(group) for group in entries]
+    table = {c: np.concatenate([np.empty(0), *(x[c] for x in pieces)]) for c in _COLUMNS}
     return Summary(tuple(rows), tuple(owners), table, tuple(notes), tuple(entries))
 
 
@@ -70,12 +64,7 @@ def _columns(draws: FloatArray) -> dict[str, FloatArray]:
     if draws.shape[0] * draws.shape[1] > 1:
         columns["sd"] = draws.std(axis=(0, 1), ddof=1)
     if draws.shape[1] >= diagnostics.MIN_DRAWS:
-        columns |= {
-            "mcse_mean": diagnostics.mcse_mean(draws),
-            "ess_bulk": diagnostics.ess_bulk(draws),
-            "ess_tail": diagnostics.ess_tail(draws),
-            "r_hat": diagnostics.r_hat(draws),
-        }
+        columns |= {name: getattr(diagnostics, name)(draws) for name in _COLUMNS[4:]}
     return columns
 
 
@@ -129,28 +118,25 @@ class Summary(Answer):
 
     def _shown(self) -> tuple[list[int], list[str]]:
         """Rows that are printed, and a note on those that are not."""
-        shown: list[int] = []
-        counts: dict[str, int] = {}
+        shown, counts = list[int](), Counter[str]()
         for i, name in enumerate(self.variables):
-            counts[name] = counts.get(name, 0) + 1
+            counts[name] += 1
             if counts[name] <= _PRINTED_ROWS:
                 shown.append(i)
-        hidden = [
-            f"{name}: {count - _PRINTED_ROWS:,} more rows in .columns and .to_dataframe()"
-            for name, count in counts.items()
-            if count > _PRINTED_ROWS
-        ]
-        return shown, [*self.notes, *hidden]
+        hidden = {name: count - _PRINTED_ROWS for name, count in counts.items()}
+        words = "more rows in .columns and .to_dataframe()"
+        return shown, [*self.notes, *(f"{n}: {k:,} {words}" for n, k in hidden.items() if k > 0)]
 
     def table(self) -> Table:
         """All rows."""
         return self._table(range(len(self)))
 
     def _table(self, rows: Sequence[int]) -> Table:
-        columns = [Column("entry", [self.rows[i] for i in rows], "entry")]
-        for name, values in self.columns.items():
-            columns.append(Column(name, values[list(rows)], name, partial(_cell, name)))
-        return Table("", columns)
+        entries = Column("entry", [self.rows[i] for i in rows], "entry")
+        numbers = {name: values[list(rows)] for name, values in self.columns.items()}
+        return Table(
+            "", [entries, *(Column(n, x, n, partial(_cell, n)) for n, x in numbers.items())]
+        )
 
     def _repr_html_(self) -> str:
         shown, notes = self._shown()

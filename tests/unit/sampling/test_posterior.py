@@ -223,7 +223,7 @@ def test_save_and_load(posterior, tmp_path):
     assert again.attrs == posterior.attrs
     assert again.coords["side"].tolist() == SIDES
     assert str(again.summary()) == str(posterior.summary())
-    with pytest.raises(FileExistsError, match="holds a run already"):
+    with pytest.raises(FileExistsError, match="holds a run"):
         posterior.save(tmp_path / "saved")
     with pytest.raises(ValueError, match="no run to go on with"):
         pgmult.resume(tmp_path / "saved")

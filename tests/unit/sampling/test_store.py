@@ -322,7 +322,7 @@ def rewrite_meta(run, change):
 
 def test_a_newer_meta(run):
     rewrite_meta(run, lambda meta: meta.update(pgmult_run=99, version="7.0"))
-    with pytest.raises(ValueError, match=r"has schema 99 .* reads schema 4 .*by pgmult 7\.0"):
+    with pytest.raises(ValueError, match=r"reads schema 4, got 99 .*by pgmult 7\.0"):
         pgmult.load(run)
 
 
@@ -445,7 +445,7 @@ def test_links_are_not_followed(run, tmp_path):
     shutil.rmtree(run / "chain-1")
     (run / "chain-1").symlink_to(elsewhere / "chain-1")
     for function in (pgmult.load, resume):
-        with pytest.raises(ValueError, match="chain-1 is no folder"):
+        with pytest.raises(ValueError, match="chain-1 of 2 chains is no folder"):
             function(run)
     (run / "chain-1").unlink()
     shutil.copytree(elsewhere / "chain-1", run / "chain-1")
@@ -514,11 +514,11 @@ def test_load_takes_two_words_for_damage(run):
 
 
 def test_foreign_directories(tmp_path, run):
-    with pytest.raises(FileExistsError, match=r"holds a run already \(pgmult\.resume goes on"):
+    with pytest.raises(FileExistsError, match=r"holds a run \(pgmult\.resume goes on"):
         sample(run)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"")
-    with pytest.raises(FileExistsError, match="not empty and not a run of pgmult"):
+    with pytest.raises(FileExistsError, match="this one holds other files"):
         sample(tmp_path / "photos")
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
     with pytest.raises(FileExistsError, match="must be a directory, this is a file"):
@@ -590,7 +590,7 @@ def test_the_lock_is_held_from_the_look_to_the_end(tmp_path, monkeypatch):
         return lock(folder)
 
     monkeypatch.setattr(store, "_locked", slowly)
-    with pytest.raises(FileExistsError, match="holds a run already"):
+    with pytest.raises(FileExistsError, match="holds a run"):
         sample(tmp_path / "run", random_seed=1)
     assert pgmult.load(tmp_path / "run").attrs["random_seed"] == OPTIONS["random_seed"]
 
