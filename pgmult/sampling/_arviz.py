@@ -8,22 +8,14 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import (
-    Array,
-    Data,
-    FloatArray,
-    Generator,
-    IntArray,
-    ObservedRows,
-    PredictsRows,
-    PredictsRowsInTurn,
-)
+from pgmult.core.typing import Array, PredictsRows, PredictsRowsInTurn
 from pgmult.sampling.draws import Draws
 
 _STATS = {"log_likelihood": "total_log_likelihood"}
@@ -79,10 +71,8 @@ def _of_rows(
     """The groups that are made from the data: each a mapping from variable to (dims, array)."""
     model = posterior.model
     if not isinstance(model, PredictsRows | PredictsRowsInTurn):
-        raise TypeError(
-            "data must be left out: they are no multinomial rows to"
-            f" {type(model).__name__}, whose draws go alone"
-        )
+        name = type(model).__name__
+        raise TypeError(f"data must be left out of a run of {name}: they are no multinomial rows")
     if not posterior.is_of(data):
         raise ValueError("data must be those that the posterior was sampled from, got other ones")
     rows = model.observed_rows(data)
@@ -97,23 +87,26 @@ def _of_rows(
         )
     predicts = needed + 8.0 * draws * rows.counts.size < room
     if not predicts:
-        warnings.warn(
-            f"posterior_predictive is left out: {draws:,} draws of {rows.counts.size:,} counts do"
-            " not fit into memory",
-            stacklevel=4,
-        )
+        what = f"{draws:,} draws of {rows.counts.size:,} counts do not fit into memory"
+        warnings.warn(f"posterior_predictive is left out: {what}", stacklevel=4)
     log_likelihood = np.empty((draws, len(full)))
     replicated = np.empty((draws if predicts else 0, *rows.counts.shape), dtype=np.int64)
-    counts = rows.counts[full]
-    coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+    counts, totals = rows.counts[full], rows.counts.sum(axis=1)
+    coefficient = gammaln(totals[full] + 1.0) - gammaln(counts + 1.0).sum(axis=1)
     rng = np.random.default_rng(random_seed)
     variables = {name: posterior.stack(name) for name in posterior}
     for i in range(draws):
         draw = {name: values[i] for name, values in variables.items()}
-        scores, drawn = _of_draw(rng, model, draw, data, rows, full, predicts=predicts)
+        if isinstance(model, PredictsRows):
+            probs = model.row_probs(draw, data)
+            scores = np.asarray(xlogy(counts, probs[full]).sum(axis=1))
+            if predicts:
+                replicated[i] = rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
+        else:
+            scores = model.log_predictive(draw, data)[full]
+            if predicts:
+                replicated[i] = model.replicate(rng, draw, data)
         log_likelihood[i] = coefficient + scores
-        if drawn is not None:
-            replicated[i] = drawn
     row, category = rows.dims
     full_rows = f"seen_{row}" if len(full) < len(rows.counts) else row
     groups: dict[str, dict[str, Any]] = {
@@ -129,50 +122,21 @@ def _of_rows(
     return groups
 
 
-def _of_draw(
-    rng: Generator,
-    model: PredictsRows[Data] | PredictsRowsInTurn[Data],
-    draw: Mapping[str, Array],
-    data: Data,
-    rows: ObservedRows,
-    full: IntArray,
-    *,
-    predicts: bool,
-) -> tuple[FloatArray, IntArray | None]:
-    """Log likelihoods of the rows that are `full`, without coefficients, and new counts of all."""
-    if not isinstance(model, PredictsRows):
-        new = model.replicate(rng, draw, data) if predicts else None
-        return model.log_predictive(draw, data)[full], new
-    probs = model.row_probs(draw, data)
-    scores = np.asarray(xlogy(rows.counts[full], probs[full]).sum(axis=1))
-    if not predicts:
-        return scores, None
-    totals = rows.counts.sum(axis=1)
-    return scores, rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True))
-
-
 def _dataset(variables: Mapping[str, Any], coords: Mapping[str, Any], *, with_draws: bool) -> Any:
     import xarray
 
     first = ("chain", "draw") if with_draws else ()
     values = {name: ((*first, *dims), array) for name, (dims, array) in variables.items()}
-    sizes = {
-        dim: size
-        for dims, array in values.values()
-        for dim, size in zip(dims, array.shape, strict=True)
-    }
-    named = {
-        dim: coords[dim] if dim in coords and len(coords[dim]) == size else np.arange(size)
-        for dim, size in sizes.items()
-    }
-    return xarray.Dataset(values, named)
+    pairs = (zip(dims, array.shape, strict=True) for dims, array in values.values())
+    sizes = dict(chain.from_iterable(pairs))
+    named = {dim: coords.get(dim, ()) for dim in sizes}
+    labels = {d: x if len(x) == sizes[d] else np.arange(sizes[d]) for d, x in named.items()}
+    return xarray.Dataset(values, labels)
 
 
 def _flat(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes that the file formats of xarray take: what is nested becomes JSON."""
-    return {
-        name: json.dumps(value) if _is_nested(value) else value for name, value in attrs.items()
-    }
+    return {name: json.dumps(x) if _is_nested(x) else x for name, x in attrs.items()}
 
 
 def _is_nested(value: object) -> bool:
@@ -182,7 +146,5 @@ def _is_nested(value: object) -> bool:
 
 def _distinct(axes: list[str]) -> list[str]:
     """Axis names without repeats, which xarray does not take: topic, topic_2."""
-    return [
-        axis if i == axes.index(axis) else f"{axis}_{axes[: i + 1].count(axis)}"
-        for i, axis in enumerate(axes)
-    ]
+    counts = [axes[:i].count(axis) for i, axis in enumerate(axes)]
+    return [f"{axis}_{n + 1}" if n else axis for axis, n in zip(axes, counts, strict=True)]

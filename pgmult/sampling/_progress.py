@@ -54,12 +54,9 @@ class Progress:
         return self.enabled and not self._log
 
     def show(
-        self,
-        done: int,
-        log_likelihoods: Sequence[float],
-        doing: str,
+        self, done: int, log_likelihoods: Sequence[float], doing: str,
         worth: Callable[[], float] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Tell how far it is.
 
         Parameters
@@ -74,8 +71,7 @@ class Progress:
         """
         if not self.enabled:
             return
-        now = time.monotonic()
-        counter = compilations()
+        now, counter = time.monotonic(), compilations()
         compiles = counter.running > 0
         if compiles or not done:  # starts, and sweeps that compile, say nothing about the others
             self._speeds = deque([(now, done)])
@@ -103,25 +99,16 @@ class Progress:
             parts.append(f"{speed:.3g} sweeps/s" if speed < 1000 else f"{speed:,.0f} sweeps/s")
             most = "at most " if self._goal is not None and self._goal.is_of_draws else ""
             parts.append(f"{most}{_clock(left)} left")
-        if words := self._worth_in_words(worth, now):
-            parts.append(words)
+        if worth is not None and now > self._weighed + _WEIGH_SECONDS:
+            self._worth, self._weighed = worth(), time.monotonic()
+        if not math.isnan(self._worth):
+            goal = math.inf if self._goal is None else self._goal.worth
+            of = f" of {goal:.0f}" if math.isfinite(goal) else ""
+            parts.append(f"worth {self._worth:.0f}{of} independent draws")
         if log_likelihoods:
             values = " ".join(f"{value:.7g}" for value in log_likelihoods)
             parts.append(f"log likelihood {values}")
         self._line.show("  ".join(parts))
-
-    def _worth_in_words(self, worth: Callable[[], float] | None, now: float) -> str:
-        """How much the draws so far are worth, worked out every other second."""
-        if worth is None:
-            return ""
-        if now > self._weighed + _WEIGH_SECONDS:
-            self._worth, self._weighed = worth(), time.monotonic()
-        if math.isnan(self._worth):
-            return ""
-        of = ""
-        if self._goal is not None and math.isfinite(self._goal.worth):
-            of = f" of {self._goal.worth:.0f}"
-        return f"worth {self._worth:.0f}{of} independent draws"
 
     def close(self) -> None:
         """Leave the line standing and go to the next."""

@@ -239,24 +239,19 @@ class Variables:
             value = value.astype(np.float32)
         shape, dtype = self._kinds.setdefault(name, (value.shape, value.dtype))
         if value.shape != shape or not np.can_cast(value.dtype, dtype, "safe"):
-            raise ValueError(
-                f"{name} must keep one shape and dtype from draw to draw; it was {dtype} {shape},"
-                f" now it is {value.dtype} {value.shape}"
-            )
+            got = f"{value.dtype} {value.shape}"
+            raise ValueError(f"{name} must be {dtype} {shape} in every draw, got {got}")
         return value.astype(dtype, copy=False)
 
     def _check_axes(self, name: str, value: Array) -> None:
-        axes = self._model.dims[name]
+        axes = tuple(self._model.dims[name])
         if value.ndim != len(axes):
-            raise ValueError(
-                f"{name} must have the axes {tuple(axes)} that model.dims names, got shape"
-                f" {value.shape}"
-            )
+            wanted = f"the axes {axes} that model.dims names"
+            raise ValueError(f"{name} must have {wanted}, got shape {value.shape}")
         if value.dtype.kind not in "biufc":
             raise TypeError(f"{name} must be an array of numbers, got dtype {value.dtype}")
         for axis, size in zip(axes, value.shape, strict=True):
-            if axis in self._coords and len(self._coords[axis]) != size:
-                raise ValueError(
-                    f"{name} has {size} entries along {axis!r}, model.coords has"
-                    f" {len(self._coords[axis])} labels"
-                )
+            labels = self._coords.get(axis)
+            if labels is not None and len(labels) != size:
+                wanted = f"{len(labels)} entries along {axis!r}, as model.coords has"
+                raise ValueError(f"{name} must have {wanted}, got {size}")

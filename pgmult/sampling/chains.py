@@ -56,15 +56,9 @@ class Chains:
     """All chains of a run, and the threads they run in."""
 
     def __init__(
-        self,
-        plan: Plan,
-        goal: Goal | None = None,
-        *,
-        callback: Callback | None,
-        cores: int | None,
-        progressbar: bool,
-        cluster: Cluster | None,
-    ):
+        self, plan: Plan, goal: Goal | None, callback: Callback | None, cores: int | None,
+        progressbar: bool, cluster: Cluster | None,
+    ):  # fmt: skip
         if callback is not None and not callable(callback):
             raise TypeError(f"callback must be callable, got {callback!r}")
         self._plan, self._settings = plan, plan.settings

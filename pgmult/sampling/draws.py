@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
-from pgmult.core.markup import joined, paragraphs
+from pgmult.core.markup import joined, tag
 from pgmult.core.tabled import Column, Table
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
@@ -87,19 +87,16 @@ class Draws(Mapping[str, NDArray[Any]]):
             self._label_axes(name, self.dims[name], shape)
         for name, values in self.sample_stats.items():
             if np.ndim(values) != 2:
-                raise ValueError(
-                    f"sample_stats must have shape (chain, draw), {name} has {np.shape(values)}"
-                )
+                got = f"{np.shape(values)} of {name}"
+                raise ValueError(f"sample_stats must have shape (chain, draw), got {got}")
             self._label_axes(name, ("chain", "draw"), np.shape(values))
 
     def _label_axes(self, name: str, axes: tuple[str, ...], shape: tuple[int, ...]) -> None:
         for axis, size in zip(axes, shape, strict=True):
             labels = self.coords.setdefault(axis, np.arange(size))
             if labels.shape != (size,):
-                raise ValueError(
-                    f"{name} has {size} entries along {axis!r}, but that axis has labels of shape"
-                    f" {labels.shape}"
-                )
+                wanted = f"{size} labels of {axis!r} to go with {name}"
+                raise ValueError(f"coords must have {wanted}, got shape {labels.shape}")
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
@@ -138,9 +135,8 @@ class Draws(Mapping[str, NDArray[Any]]):
         sizes = self._sizes()
         axes = [size or "-" for size in sizes.values()]
         columns = [Column("variable", list(sizes), "variable"), Column("axes", axes, "axes")]
-        title = f"Posterior: {self.num_chains} chains x {self.num_draws} draws"
-        below = paragraphs(["numbers: .summary()"])
-        return joined(paragraphs([title]), Table("", columns).html(), below)
+        title = tag("p", f"Posterior: {self.num_chains} chains x {self.num_draws} draws")
+        return joined(title, Table("", columns).html(), tag("p", "numbers: .summary()"))
 
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
@@ -173,14 +169,11 @@ class Draws(Mapping[str, NDArray[Any]]):
         of_draws = {"draw", *(axes[1] for axes in self.dims.values())}
         stats = self.sample_stats.items()
         return type(self)(
-            self.together(*self),
-            dims={name: axes for name, (_, _, *axes) in self.dims.items()},
+            self.together(*self), dims={name: axes for name, (_, _, *axes) in self.dims.items()},
             coords={axis: x for axis, x in self.coords.items() if axis not in of_draws},
             sample_stats={name: values[:, apart - 1 :: apart] for name, values in stats},
-            attrs=self.attrs,
-            label_dims=self.label_dims,
-            origin=self.origin,
-        )
+            attrs=self.attrs, label_dims=self.label_dims, origin=self.origin,
+        )  # fmt: skip
 
     def stack(self, name: str) -> NDArray[Any]:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
@@ -218,10 +211,8 @@ class Draws(Mapping[str, NDArray[Any]]):
         if size >= length:
             return np.asarray(self[name])
         wanted = set(np.linspace(0, length - 1, size).astype(np.int64).tolist())
-        chains = range(self.num_chains)
-        return np.array(
-            [[d for i, d in enumerate(self.each(name, c)) if i in wanted] for c in chains]
-        )
+        chains = (enumerate(self.each(name, c)) for c in range(self.num_chains))
+        return np.array([[draw for i, draw in chain if i in wanted] for chain in chains])
 
     def entries(self, name: str, limit: int | None) -> tuple[list[str], FloatArray, str]:
         """Labels and draws ``(chain, draw, entries)`` of at most `limit` entries, and a note.
@@ -275,9 +266,7 @@ class Draws(Mapping[str, NDArray[Any]]):
         """
         link = self._known().link
         if link is None:
-            raise ValueError(
-                f"posterior must have a link, and {type(self.model).__name__} has none"
-            )
+            raise ValueError(f"posterior must have a link, {type(self.model).__name__} has none")
         return link
 
     @property

@@ -151,17 +151,13 @@ def sample(
     goal = as_goal(until)
     store = None if store is None else as_path(store, "store")
     if cluster is not None and store is None:
-        raise ValueError(
-            "store must be a directory that all workers reach where there is a cluster, got None"
-        )
+        raise ValueError("store must be a directory that all workers of a cluster reach, got None")
     names, every = as_keep(keep, draws, model, cluster)
     settings = Settings(draws, tune, chains, thin, as_seed(random_seed), names, every)
     threads = as_cores(cores)
     plan = Plan.of(model, data, settings, starts, threads, cluster)
     with opened(cluster, shards, cut, threads) as place:
-        run = Chains(
-            plan, goal, callback=callback, cores=cores, progressbar=progressbar, cluster=place
-        )
+        run = Chains(plan, goal, callback, cores, progressbar, place)
         if store is None:
             memory = Memory(plan.settings)
             outcome = run.go(memory)
@@ -234,18 +230,12 @@ def resume(
         plan = replace(plan, settings=settings)
         check_blocks(cluster, plan.model, settings.keep)
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
-        run = Chains(
-            plan, goal, callback=callback, cores=cores, progressbar=progressbar, cluster=place
-        )
+        run = Chains(plan, goal, callback, cores, progressbar, place)
         for chain, counted in zip(run.chains, counters, strict=True):
             chain.restore(writer, modules, counted)
         attrs = meta["attrs"] | {"draws": settings.draws}
         if settings.draws != meta["settings"]["draws"]:  # what ended it does so no more
-            attrs = {
-                name: attribute
-                for name, attribute in attrs.items()
-                if name not in ("until", "ended")
-            }
+            attrs = {name: x for name, x in attrs.items() if name not in ("until", "ended")}
         if attrs != meta["attrs"]:
             writer.update(settings=asdict(settings), attrs=attrs)
         if goal is not None:

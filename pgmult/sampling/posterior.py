@@ -109,14 +109,11 @@ class Posterior(Draws):
         def __getattr__(self, name: str) -> Any:
             origin = self.__dict__.get("origin")  # there is none yet in a copy that is being made
             family = None if origin is None else family_of(origin.model)
-            if family is None or name not in family.verbs:
-                answers = (
-                    "" if family is None else f" (of {family.name}: {', '.join(family.verbs)})"
-                )
-                raise AttributeError(
-                    f"{type(self).__name__!r} object has no attribute {name!r}{answers}"
-                )
-            return family.method(self, name)
+            if family is not None and name in family.verbs:
+                return family.method(self, name)
+            answers = f" (of {family.name}: {', '.join(family.verbs)})" if family else ""
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{answers}")
 
     def __dir__(self) -> list[str]:
         family = None if self.origin is None else family_of(self.origin.model)
@@ -194,20 +191,15 @@ class Posterior(Draws):
             **({} if self.origin is None else self.origin.encoded()),
         }
         arrays = {**self, **self.sample_stats}
+        apart = {name: self.every.get(name, 1) for name in arrays}
         inputs = {"data": self.data, "starts": None} if with_data else None
         with RunWriter.create(as_path(path), meta, self.coords, inputs) as run:
             for i in range(self.num_chains):
                 chain = run.chain(i)
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
                 for draw in range(self.num_draws):
-                    chain.append(
-                        {
-                            name: array[i, draw // apart]
-                            for name, array in arrays.items()
-                            for apart in [self.every.get(name, 1)]
-                            if (draw + 1) % apart == 0
-                        }
-                    )
+                    due = [name for name, every in apart.items() if (draw + 1) % every == 0]
+                    chain.append({name: arrays[name][i, draw // apart[name]] for name in due})
                     if chain.due():
                         chain.commit({"sweep": draw + 1, "seconds": self._seconds(i)})
                 chain.commit({"sweep": self.num_draws, "seconds": self._seconds(i)})
@@ -297,10 +289,8 @@ def load(
     if num_draws == 0:
         warnings.warn(f"{path}: there are no draws yet", stacklevel=2)
     elif len(chains) < len(counts):
-        left_out = ", ".join(f"{i} ({counts[i]} draws)" for i in numbers if i not in chains)
-        warnings.warn(
-            f"{path}: chains left out of {num_draws} draws a chain: {left_out}", stacklevel=2
-        )
+        left = ", ".join(f"{i} ({counts[i]} draws)" for i in numbers if i not in chains)
+        warnings.warn(f"{path}: chains left out of {num_draws} draws a chain: {left}", stacklevel=2)
     dims, coords = run.meta["dims"], run.coords()
     kinds: dict[str, Any] = {  # where no chain has begun, all that the labels show
         name: (tuple(len(coords.get(axis, ())) for axis in dims.get(name, ())), np.dtype(float))
@@ -313,12 +303,7 @@ def load(
     all_labels = coords.pop("chain", np.arange(run.num_chains))
     coords.pop("draw", None)
     return Posterior(
-        StoredDraws(run, dims, readable, num_draws, kinds),
-        dims=dims,
-        coords={"chain": all_labels[chains], **coords},
-        sample_stats=dict(stats),
-        attrs=attrs,
-        label_dims=frozenset(run.meta["label_dims"]),
-        origin=origin,
-        every=run.every,
-    )
+        StoredDraws(run, dims, readable, num_draws, kinds), dims=dims,
+        coords={"chain": all_labels[chains], **coords}, sample_stats=dict(stats), attrs=attrs,
+        label_dims=frozenset(run.meta["label_dims"]), origin=origin, every=run.every,
+    )  # fmt: skip

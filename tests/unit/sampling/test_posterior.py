@@ -126,7 +126,7 @@ def test_stack_puts_chains_one_after_the_other(posterior):
         ({"draws": {"a": np.zeros(2)}}, r"must have shape \(chain, draw\), got \(2,\)"),
         (
             {"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": ["s"]}, "coords": {"s": [1, 2]}},
-            "a has 4 entries along 's', but that axis has labels of shape",
+            "coords must have 4 labels of 's' to go with a, got shape",
         ),
         ({"draws": {"a": np.zeros((2, 3)), "b": np.zeros((2, 4))}}, "b has 4 entries along 'draw'"),
     ],

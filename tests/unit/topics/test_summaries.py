@@ -307,7 +307,7 @@ def test_correlations_need_a_model_with_one_mean():
     draws = {"mu": np.zeros((1, 5, 2)), "Sigma": np.tile(np.eye(2), (1, 5, 1, 1))}
     with pytest.raises(ValueError, match="posterior must know its model, and these draws came"):
         topic_correlations(Posterior(draws))
-    with pytest.raises(ValueError, match="must have a link, and LDA has none"):
+    with pytest.raises(ValueError, match="must have a link, LDA has none"):
         topic_correlations(run_of(LDA(3), **draws))
     over_time = draws | {"mu": np.zeros((1, 5, 4, 2))}
     with pytest.raises(ValueError, match=r"one mean of psi.+of DynamicTopics"):
