@@ -80,11 +80,11 @@ class PredictiveChecks(Answer):
         kinds : mapping, optional
             Of statistics of which there are many.
         """
-        of_data, of_made = zip(*draws, strict=True)
-        names = tuple(of_data[0])
+        both = list(zip(*draws, strict=True))  # of the data, and of what the model makes
+        names = tuple(both[0][0])
         observed, made = (
-            np.array([[statistics[name] for name in names] for statistics in of], dtype=np.float64)
-            for of in (of_data, of_made)
+            np.array([[of[name] for name in names] for of in each], dtype=np.float64)
+            for each in both
         )
         above, equal = (made > observed).mean(axis=0), (made == observed).mean(axis=0)
         p = above + 0.5 * equal
@@ -105,21 +105,16 @@ class PredictiveChecks(Answer):
         """A row a statistic: of the data, of what the model makes, and p."""
         lower, upper = np.quantile(self.draws, [0.05, 0.95], axis=0)
         made = self.draws.mean(axis=0)
-        model = [
-            f"{mean:.4g} [{low:.4g}, {high:.4g}]"
-            for mean, low, high in zip(made, lower, upper, strict=True)
-        ]
-        return Table(
-            self.verdict,
-            [
-                Column("statistic", self.statistics, "statistic"),
-                Column("data", self.observed.mean(axis=0), "data", lambda x: f"{x:.4g}"),
-                Column("model", made, "model", model),
-                Column("model_lower", lower),
-                Column("model_upper", upper),
-                Column("p", self.p_values, "p", probability_text),
-            ],
-        )
+        rows = zip(made, lower, upper, strict=True)
+        model = [f"{mean:.4g} [{low:.4g}, {high:.4g}]" for mean, low, high in rows]
+        columns = [
+            Column("statistic", self.statistics, "statistic"),
+            Column("data", self.observed.mean(axis=0), "data", "{:.4g}".format),
+            Column("model", made, "model", model),
+            Column("model_lower", lower), Column("model_upper", upper),
+            Column("p", self.p_values, "p", probability_text),
+        ]  # fmt: skip
+        return Table(self.verdict, columns)
 
     def figure(self) -> Forest:
         """Return by how much the data exceed what the model simulates, a row for each statistic.
@@ -139,11 +134,9 @@ class PredictiveChecks(Answer):
         )  # fmt: skip
 
     def section(
-        self,
-        title: str = "Does the model make such data?",
-        note: str = _HOW_TO_READ,
+        self, title: str = "Does the model make such data?", note: str = _HOW_TO_READ,
         **options: object,
-    ) -> Section:
+    ) -> Section:  # fmt: skip
         """Return the section of a report, whose verdict holds that of the check."""
         table = replace(self.table(), caption="")
         return Section(title, note, table=table, figures=[self.figure(**options)])

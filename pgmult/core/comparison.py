@@ -75,14 +75,10 @@ class Comparison(Answer):
 
     @classmethod
     def of(
-        cls,
-        scores: Mapping[str, Score],
-        unit: str,
-        how: str,
-        advice: Mapping[str, str] | None = None,
-        simpler: Collection[str] | None = None,
+        cls, scores: Mapping[str, Score], unit: str, how: str,
+        advice: Mapping[str, str] | None = None, simpler: Collection[str] | None = None,
         labels: Sequence[str] = (),
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """The comparison of scores of the same observations, the model's first.
 
         Rivals stand from the simplest on; all of them are simpler than the model unless it is said
@@ -93,9 +89,7 @@ class Comparison(Answer):
         ValueError
             If there is no rival, or a score is of other observations.
         """
-        members = [
-            as_kind(score, "scores", Score) for score in as_mapping(scores, "scores").values()
-        ]
+        members = [as_kind(x, "scores", Score) for x in as_mapping(scores, "scores").values()]
         if len(members) < 2:
             raise ValueError(f"scores must be of a model and a rival at least, got {len(members)}")
         gains = (Gain(0.0, 0.0), *(members[0].gain_over(rival) for rival in members[1:]))
@@ -133,39 +127,31 @@ class Comparison(Answer):
     @property
     def sentences(self) -> list[str]:
         """Better, level or worse, by how much, and what to use instead."""
-        return [Leading(sentence, _TITLE) for sentence in self._sentences()]
+        return [Leading(self._sentence(), _TITLE)]
 
-    def _sentences(self) -> list[str]:
+    def _sentence(self) -> str:
         place, count = self.rival, len(self.names) - 1
         name, gain = self.names[place], self.gains[place]
         rivals = "" if count == 1 else f", the best of {count} rivals"
-        predicts = f"The model predicts {self.unit}"
+        predicts, by = f"The model predicts {self.unit}", f"{gain} nats."
         if gain.sign > 0:
-            return [f"{predicts} better than {name}{rivals}: {gain} nats."]
+            return f"{predicts} better than {name}{rivals}: {by}"
         if not math.isfinite(gain.error):
-            return [
-                f"The data have one unit, too few to compare the model with {name}"
-                f" ({gain.mean:+.3f} nats)."
-            ]
+            few = f"The data have one unit, too few to compare the model with {name}"
+            return f"{few} ({gain.mean:+.3f} nats)."
         if gain.sign < 0:
-            return [f"{predicts} worse than {name}: {gain} nats. {self._take(name)}."]
+            return f"{predicts} worse than {name}: {by} {self._take(name)}."
         if not self._as_good:
-            return [
-                f"{predicts} better than all simpler rivals, and as well as {name}: {gain} nats."
-            ]
+            return f"{predicts} better than all simpler rivals, and as well as {name}: {by}"
         level = [i for i in self._as_good if not self.gains[i].is_ahead]
         if not level:
-            return [
-                f"{predicts} better than {name}{rivals}, but not clearly: {gain} nats."
-                f"{self._deciding(place)}"
-            ]
-        place = level[0]
-        instead = self.names[place]
-        return [
-            f"{predicts} no better than {instead}: {self.gains[place]} nats."
-            f"{self._deciding(place)} {self._take(instead)}, unless you need what the model says"
-            " beyond it."
-        ]
+            clearly = f"better than {name}{rivals}, but not clearly: {by}"
+            return f"{predicts} {clearly}{self._deciding(place)}"
+        instead, why = self.names[level[0]], self._deciding(level[0])
+        return (
+            f"{predicts} no better than {instead}: {self.gains[level[0]]} nats.{why}"
+            f" {self._take(instead)}, unless you need what the model says beyond it."
+        )
 
     def _deciding(self, place: int) -> str:
         """Name the unit that makes most of the error of a difference, if one does."""
@@ -186,20 +172,14 @@ class Comparison(Answer):
         gains = [self.gains[i] for i in order]
         texts = ["" if i == 0 else f"{self.gains[i]}" for i in order]
         verdicts = ["" if i == 0 else self.gains[i].verdict for i in order]
-        return Table(
-            " ".join([*self.sentences, self.how]),
-            [
-                Column("forecaster", [self.names[i] for i in order], "forecaster"),
-                Column(
-                    "nats", [self.levels[i] for i in order], f"nats {self.unit}", "{:.4f}".format
-                ),
-                Column(
-                    "ahead_by", [gain.mean for gain in gains], f"{self.subject} is ahead by", texts
-                ),
-                Column("error", [gain.error for gain in gains]),
-                Column("verdict", verdicts, "it is"),
-            ],
-        )
+        levels, ahead = [self.levels[i] for i in order], [gain.mean for gain in gains]
+        columns = [
+            Column("forecaster", [self.names[i] for i in order], "forecaster"),
+            Column("nats", levels, f"nats {self.unit}", "{:.4f}".format),
+            Column("ahead_by", ahead, f"{self.subject} is ahead by", texts),
+            Column("error", [gain.error for gain in gains]), Column("verdict", verdicts, "it is"),
+        ]  # fmt: skip
+        return Table(" ".join([*self.sentences, self.how]), columns)
 
     def figure(self) -> Forest:
         """Return by how much the model is ahead of each rival, with twice the error."""
@@ -223,16 +203,13 @@ class Comparison(Answer):
 
     def section(self, title: str = _TITLE, note: str = "", **options: object) -> Section:
         """Return the section of a report, whose verdict holds the `sentences`."""
-        table = self.table()
+        table, figures = self.table(), [self.figure(**options)]
+        note = note or (
+            f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
+            " difference below twice its error is called level."
+        )
         return Section(
-            title,
-            note
-            or f"{self.how} Higher is better; errors are over units of the data and over chains,"
-            " and a difference below twice its error is called level.",
-            head=table.head,
-            rows=table.rows,
-            figures=[self.figure(**options)],
-            is_drawn=True,
+            title, note, head=table.head, rows=table.rows, figures=figures, is_drawn=True
         )
 
 

@@ -29,7 +29,7 @@ from pgmult.core._version import __version__
 from pgmult.core.arguments import as_path
 from pgmult.core.figures.base import STYLE, Figure, panels
 from pgmult.core.markup import Leading, Markup, joined, style_sheet, tag
-from pgmult.core.tabled import Table, unsigned, wrapped
+from pgmult.core.tabled import Table, aligned, unsigned, wrapped
 
 _DOUBT = "Do not rely on this"  # how `pgmult.sampling.convergence.chains_in_words` warns
 _LONG = 6  # sections of a page that has a table of contents
@@ -56,6 +56,7 @@ class Interval(NamedTuple):
         return f"{mean} [{lower}, {upper}]"
 
 
+_VIEWPORT = "width=device-width, initial-scale=1"
 _FOOTER = tag("footer", f"pgmult {__version__}")
 
 Cell = str | int | float | Interval
@@ -139,11 +140,7 @@ class Section:
         if rows:
             table = [list(self.heads)] if self.heads else []
             table += [[_cell_text(cell) for cell in row] for row in rows]
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            lines += [
-                "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-                for row in table
-            ]
+            lines += aligned(table)
         if more := len(self.cells) - len(rows):
             lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
         return _headed(self.title, lines)
@@ -167,14 +164,13 @@ class Section:
         rows = [tag("tr", (_cell(cell, many) for cell in row)) for row in self.rows]
         head = tag("thead", tag("tr", heads)) if heads else None
         first = len(rows) if len(rows) < 2 * _MOST_ROWS else _MOST_ROWS
-        table = self._wide(tag("table", head, tag("tbody", rows[:first]), class_=many), "table")
-        if first == len(rows):
+        bodies = [rows[:first], rows[first:]]
+        tables = [tag("table", head, tag("tbody", body), class_=many) for body in bodies if body]
+        table = self._wide(tables[0], "table")
+        if len(tables) == 1:
             return table
-        more = self._wide(
-            tag("table", head, tag("tbody", rows[first:]), class_=many), "more of the table"
-        )
         summary = tag("summary", f"{len(rows) - first:,} more rows")
-        return joined(table, tag("details", summary, more))
+        return joined(table, tag("details", summary, self._wide(tables[1], "more of the table")))
 
     def _wide(self, table: Markup, what: str) -> Markup:
         """Scrolled sideways where the page is narrow."""
@@ -183,13 +179,11 @@ class Section:
 
     def numbers(self) -> dict[str, Any]:
         """The section for machines."""
-        names: Sequence[str] = self.head
-        rows: Any = self.rows
+        names, rows = self.head, map(list, self.rows)
         if self.table is not None:
-            names, rows = list(self.table.columns), zip(*self.table.columns.values(), strict=True)
-        records = [
-            dict(zip(names, map(_plain, row), strict=True)) if names else list(row) for row in rows
-        ]
+            names, columns = list(self.table.columns), self.table.columns.values()
+            rows = map(list, zip(*columns, strict=True))
+        records = [dict(zip(names, map(_plain, r), strict=True)) if names else r for r in rows]
         return {"sentences": list(self.sentences), "rows": records}
 
 
@@ -230,10 +224,9 @@ class Report:
         blocks += [s.text(width) for s in self.sections if s and s.shown != 0]
         if self.facts:
             left = max(map(len, self.facts))
-            lines = [
-                textwrap.fill(f"{name:<{left}}  {fact}", width, subsequent_indent=" " * (left + 2))
-                for name, fact in self.facts.items()
-            ]
+            indent, facts = " " * (left + 2), self.facts.items()
+            texts = (f"{name:<{left}}  {fact}" for name, fact in facts)
+            lines = [textwrap.fill(text, width, subsequent_indent=indent) for text in texts]
             blocks.append(_headed("The run", lines))
         return "\n\n".join(blocks) + "\n"
 
@@ -281,32 +274,28 @@ def run_in_words(run: Any, waited: float | None = None) -> str:
     The seconds are those that the user `waited`, if that is known, or those of the slowest chain.
     """
     attrs = run.attrs
-    words = f"{run.num_chains} x {run.num_draws} draws"
-    if "ended" not in attrs and run.num_draws < attrs.get("draws", 0):
-        words += f" (of {attrs['draws']} planned)"
-    if "tune" in attrs:
-        words += f" after {attrs['tune']} sweeps of tuning"
-    if waited is not None:
-        words += f", {waited:.0f} s"
-    elif "seconds" in attrs:
-        words += f", {max(attrs['seconds']):.0f} s of sampling"
-    if "random_seed" in attrs:
-        words += f", seed {attrs['random_seed']}"
-    return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")
+    is_cut = "ended" not in attrs and run.num_draws < attrs.get("draws", 0)
+    seconds = f", {waited:.0f} s" if waited is not None else ""
+    if waited is None and "seconds" in attrs:
+        seconds = f", {max(attrs['seconds']):.0f} s of sampling"
+    words = [
+        f"{run.num_chains} x {run.num_draws} draws",
+        f" (of {attrs['draws']} planned)" if is_cut else "",
+        f" after {attrs['tune']} sweeps of tuning" if "tune" in attrs else "",
+        seconds,
+        f", seed {attrs['random_seed']}" if "random_seed" in attrs else "",
+        f"; ended {attrs['ended']}" if "ended" in attrs else "",
+    ]
+    return "".join(words)
 
 
 def page(title: str, *body: object, style: Markup | None = None) -> Markup:
     """A whole HTML page with its heading, looks and footer."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", title),
-        tag("style", PAGE_STYLE, style),
-    )
+    metas = [{"charset": "utf-8"}, {"name": "viewport", "content": _VIEWPORT}]
+    head = [*(tag("meta", **meta) for meta in metas), tag("title", title)]
     main = tag("main", tag("h1", title), *body)
-    document = tag("html", head, tag("body", main, _FOOTER), lang="en")
-    return joined(Markup("<!DOCTYPE html>\n"), document, Markup("\n"))
+    document = [tag("head", head, tag("style", PAGE_STYLE, style)), tag("body", main, _FOOTER)]
+    return joined(Markup("<!DOCTYPE html>\n"), tag("html", document, lang="en"), Markup("\n"))
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:

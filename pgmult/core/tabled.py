@@ -25,6 +25,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 WIDTH = 100
-_GAP = "  "
 _MOST_ROWS = 100  # that are shown of themselves
 _NARROW, _WIDE = 0.02, 3.0  # intervals whose ends have three digits behind the point
 _SDS = 3.3  # standard deviations of an interval, about
@@ -136,34 +136,20 @@ class Table:
         """The caption, in lines of at most `width`, and all rows, or at most so many."""
         rows = self.rows[:most]
         more = [f"({len(self) - len(rows):,} more rows)"] if len(rows) < len(self) else []
-        columns = list(zip(self.head, *rows, strict=True))
-        widths = [max(map(len, column)) for column in columns]
         right = [all(map(_is_number, shown.cells)) for shown in self.parts if shown.head]
-        lines = [
-            _GAP.join(
-                cell.rjust(size) if numeric else cell.ljust(size)
-                for cell, size, numeric in zip(row, widths, right, strict=True)
-            ).rstrip()
-            for row in (self.head, *rows)
-        ]
+        lines = aligned([self.head, *rows], right)
         above = [*wrapped(self.caption, width), ""] if self.caption else []
         return "\n".join([*above, *lines, *more])
 
     def html(self, most: int | None = None) -> Markup:
         """The printed table as HTML, without its caption: all rows, or at most so many."""
-        rows = self.rows[:most]
-        faint = self.faint or [False] * len(self)
-        return tag(
-            "table",
-            tag("thead", tag("tr", (tag("th", name, scope="col") for name in self.head))),
-            tag(
-                "tbody",
-                (
-                    tag("tr", map(_html_cell, row), class_="faint" if grey else None)
-                    for row, grey in zip(rows, faint[: len(rows)], strict=True)
-                ),
-            ),
+        head = tag("tr", (tag("th", name, scope="col") for name in self.head))
+        kinds = ["faint" if grey else None for grey in self.faint or [False] * len(self)]
+        rows = (
+            tag("tr", map(_html_cell, row), class_=kind)
+            for row, kind in zip(self.rows[:most], kinds[:most], strict=True)
         )
+        return tag("table", tag("thead", head), tag("tbody", rows))
 
     def _repr_html_(self) -> str:
         above = [tag("p", self.caption)] if self.caption else []
@@ -172,19 +158,25 @@ class Table:
         return joined(above, self.html(_MOST_ROWS), below)
 
 
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> list[str]:
+    """Lines of rows of cells, below each other; those of some columns stand to the right."""
+    columns = [
+        [cell.rjust(width) if to_right else cell.ljust(width) for cell in column]
+        for column, to_right in zip(zip(*rows, strict=True), right or repeat(False), strict=False)
+        for width in [max(map(len, column))]
+    ]
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
+
+
 def _html_cell(cell: str) -> Markup:
     """A cell, whose line is not broken if there are no words in it."""
     return tag("td", cell, class_=None if re.search("[A-Za-z]", cell) else "number")
 
 
 def with_interval(
-    name: str,
-    values: Iterable[Any],
-    head: str,
-    probability: float,
-    form: Form,
+    name: str, values: Iterable[Any], head: str, probability: float, form: Form,
     ends: tuple[str, str] | None = None,
-) -> list[Column]:
+) -> list[Column]:  # fmt: skip
     """Columns of a mean and an interval: three in data frames, two in print.
 
     Parameters
@@ -205,10 +197,11 @@ def with_interval(
     mean, lower, upper = values
     low, high = ends or (f"{name}_lower", f"{name}_upper")
     intervals = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
+    level = f"{100.0 * probability:g} %"
     return [
         Column(name, mean, head, form),
         Column(low, lower),
-        Column(high, upper, f"{100.0 * probability:g} %", intervals),
+        Column(high, upper, level, intervals),
     ]
 
 
@@ -229,14 +222,11 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[object] | Array]) -> Pa
 
 def print_csv(file: TextIO, columns: Mapping[str, Sequence[object] | Array]) -> None:
     """Write columns as CSV to a file that is open, such as the terminal: see `write_csv`."""
-    line = io.StringIO(newline="")
-    writer = csv.writer(line)  # its own ends of lines, so that cells with a return are quoted
     head = map(_csv_cell, columns)
     for row in (head, *zip(*map(_csv_column, _supported(columns).values()), strict=True)):
-        writer.writerow(row)
+        line = io.StringIO(newline="")
+        csv.writer(line).writerow(row)  # its own end of line: cells with a return are quoted
         file.write(line.getvalue().removesuffix("\r\n") + "\n")
-        line.seek(0)
-        line.truncate()
 
 
 def _supported(columns: Mapping[str, Any]) -> Mapping[str, Any]:
