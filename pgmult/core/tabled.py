@@ -197,12 +197,8 @@ def with_interval(
     mean, lower, upper = values
     low, high = ends or (f"{name}_lower", f"{name}_upper")
     intervals = [interval(a, b, form) for a, b in zip(lower, upper, strict=True)]
-    level = f"{100.0 * probability:g} %"
-    return [
-        Column(name, mean, head, form),
-        Column(low, lower),
-        Column(high, upper, level, intervals),
-    ]
+    printed = Column(high, upper, f"{100.0 * probability:g} %", intervals)
+    return [Column(name, mean, head, form), Column(low, lower), printed]
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[object] | Array]) -> Path:
@@ -238,10 +234,8 @@ def _supported(columns: Mapping[str, Any]) -> Mapping[str, Any]:
         return columns
     sd = estimates.get("sd", (ends[-1] - ends[0]) / _SDS)
     unit = 10.0 ** np.floor(np.log10(np.where(sd > 0.0, sd, 1.0)) - 2.0)
-    return {
-        **columns,
-        **{x: np.where(sd > 0.0, np.round(of / unit) * unit, of) for x, of in estimates.items()},
-    }
+    rounded = {x: np.where(sd > 0.0, np.round(of / unit) * unit, of) for x, of in estimates.items()}
+    return {**columns, **rounded}
 
 
 def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[object]:
