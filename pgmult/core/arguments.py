@@ -30,19 +30,17 @@ def brief(value: object) -> str:
         text = repr(value)
     except Exception:  # somebody's broken __repr__ must not hide what is wrong
         text = ""
-    short = (
-        text if 0 < len(text) <= 60 and "\n" not in text else f"{text[:40].split(chr(10))[0]}..."
-    )
-    return f"{short} ({type(value).__name__})"
+    if not 0 < len(text) <= 60 or "\n" in text:
+        text = f"{text[:40].split(chr(10))[0]}..."
+    return f"{text} ({type(value).__name__})"
 
 
 def as_choice(value: object, name: str, choices: Iterable[T]) -> T:
     """`value`, if it is one of the strings in `choices`."""
     allowed = list(choices)
     if not (isinstance(value, str) and value in allowed):
-        raise ValueError(
-            f"{name} must be one of {', '.join(map(str, allowed))}, got {brief(value)}"
-        )
+        listed = ", ".join(map(str, allowed))
+        raise ValueError(f"{name} must be one of {listed}, got {brief(value)}")
     return value
 
 
@@ -54,13 +52,9 @@ def as_flag(value: object, name: str) -> bool:
 
 
 def as_real(
-    value: object,
-    name: str,
-    *,
-    above: float = -math.inf,
-    minimum: float = -math.inf,
+    value: object, name: str, *, above: float = -math.inf, minimum: float = -math.inf,
     maximum: float = math.inf,
-) -> float:
+) -> float:  # fmt: skip
     """A finite number, above `above`, and from `minimum` to `maximum`; no subnormal one."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from numbers import Real
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -78,10 +78,11 @@ class Rows:
         self, function: Callable[[FloatArray], FloatArray], labels: Mapping[str, Labels]
     ) -> "Rows":
         """Return rows of a function of the probabilities, such as log odds."""
-        return replace(
-            self, probabilities=lambda table: map(function, self.probabilities(table)),
-            labels=labels,
-        )  # fmt: skip
+
+        def mapped(table: Table) -> Iterable[FloatArray]:
+            return map(function, self.probabilities(table))
+
+        return replace(self, probabilities=mapped, labels=labels)
 
     def spread(self, count: int) -> "Rows":
         """Return at most `count` rows, evenly spread over the weights."""
@@ -254,23 +255,19 @@ def _settings(
 ) -> tuple[dict[str, list[object]], dict[str, list[object]]]:
     """The values of each column that is set, and those of columns with several."""
     lists: dict[str, list[Any]] = {}
-    several: dict[str, list[Any]] = {}
-    for column, value in as_mapping(settings, "at").items():
+    values = as_mapping(settings, "at")
+    for column, value in values.items():
         as_choice(column, "column of at", rows.table)
         if column in grouping:
             raise ValueError(f"at must not set {column!r}, which by= divides the rows by")
-        is_single = isinstance(value, _VALUES)
-        lists[column] = [value] if is_single else as_list(value, f"at[{column!r}]", "values")
+        name = f"at[{column!r}]"
+        lists[column] = [value] if isinstance(value, _VALUES) else as_list(value, name, "values")
         if not lists[column]:
-            raise ValueError(f"at[{column!r}] must hold a value, got none")
+            raise ValueError(f"{name} must hold a value, got none")
         for cell in lists[column]:
             if not isinstance(cell, _VALUES):
-                raise TypeError(
-                    f"at[{column!r}] must be numbers, dates or labels, got {brief(cell)}"
-                )
-        if not is_single:
-            several[column] = lists[column]
-    return lists, several
+                raise TypeError(f"{name} must be numbers, dates or labels, got {brief(cell)}")
+    return lists, {c: x for c, x in lists.items() if not isinstance(values[c], _VALUES)}
 
 
 def _with(rows: Rows, columns: Iterable[str], values: Sequence[object]) -> Table:
@@ -303,59 +300,48 @@ class _Groups(NamedTuple):
     shares: sparse.csr_array
 
     @classmethod
-    def of(
-        cls,
-        rows: Rows,
-        by: str | Sequence[str] | Mapping[str, Sequence[Any] | None] | None,
-        where: Mapping[str, Any] | None,
-        weight: str | None,
-    ) -> "_Groups":
-        """Groups of rows with the same values of columns."""
+    def of(cls, rows: Rows, by: Any, where: Mapping[str, Any] | None, weight: str | None) -> Self:
+        """Groups of rows with the same values of columns: arguments of `average`."""
+        table = rows.table
         weights = np.ones(len(rows)) if rows.weights is None else rows.weights
         if weight is not None:
-            cells = rows.table[as_choice(weight, "weight", rows.table)]
+            cells = table[as_choice(weight, "weight", table)]
             weights = as_nonnegative(cells, f"column {weight!r}")
         used = _matching(rows, where)
         axes: dict[str, Any] = {}
-        codes = np.zeros(len(rows), dtype=np.int64)
+        codes, sizes = np.zeros(len(rows), dtype=np.int64), tuple[int, ...]()
+        columns = tuple(by or ()) if isinstance(by, Mapping) else _as_columns(by)
         if isinstance(by, Mapping) and by:
-            columns = tuple(by)
-            axes = {
-                as_choice(c, "column", list(rows.table)): _values(rows.table[c], used, asked, c)
-                for c, asked in by.items()
-            }
-            places = [which_of(rows.table[c], values, c) for c, values in axes.items()]
+            for c, asked in by.items():
+                axes[as_choice(c, "column", list(table))] = _values(table[c], used, asked, c)
+            places = [which_of(table[c], values, c) for c, values in axes.items()]
             used = used & np.logical_and.reduce([place >= 0 for place in places])
             sizes = tuple(map(len, axes.values()))
             codes = np.ravel_multi_index([np.maximum(place, 0) for place in places], sizes)
-        else:
-            columns = (
-                () if by is None else (by,) if isinstance(by, str) else (*as_strings(by, "by"),)
-            )
-            sizes = ()
-            if columns:
-                cells = {name: rows.table[as_choice(name, "by", rows.table)] for name in columns}
-                levels, codes = Levels.of(cells, {name: rows.orders(name) for name in columns})
-                labels = dict(zip(columns, levels.labels.T, strict=True))
-                axes[":".join(columns)] = labels if len(labels) > 1 else levels.labels[:, 0]
-                sizes = (len(levels),)
+        elif columns:
+            by_name = {name: table[as_choice(name, "by", table)] for name in columns}
+            levels, codes = Levels.of(by_name, {name: rows.orders(name) for name in columns})
+            labels = dict(zip(columns, levels.labels.T, strict=True))
+            axes[":".join(columns)] = labels if len(labels) > 1 else levels.labels[:, 0]
+            sizes = (len(levels),)
         total = np.bincount(codes[used], weights[used], minlength=int(np.prod(sizes)))
         if not (total > 0.0).all():
             place = np.unravel_index(int(np.argmin(total)), sizes)
             raise ValueError(_empty(axes, place, weight))
         chosen = np.flatnonzero(used)
-        shares = sparse.csr_array(
-            (weights[chosen] / total[codes[chosen]], (codes[chosen], chosen)),
-            shape=(len(total), len(rows)),
-        )
-        return cls(columns, axes, shares)
+        group = codes[chosen]
+        cells = (weights[chosen] / total[group], (group, chosen))
+        return cls(columns, axes, sparse.csr_array(cells, shape=(len(total), len(rows))))
 
     def means(self, probs: FloatArray) -> FloatArray:
         """Means of what each row has, ``(num_rows, K)``, in each group, ``(..., K)``."""
-        sizes = [
-            len(next(iter(x.values())) if isinstance(x, dict) else x) for x in self.axes.values()
-        ]
-        return np.asarray(self.shares @ probs).reshape(*sizes, probs.shape[-1])
+        labels = (next(iter(x.values())) if isinstance(x, dict) else x for x in self.axes.values())
+        return np.asarray(self.shares @ probs).reshape(*map(len, labels), probs.shape[-1])
+
+
+def _as_columns(by: object) -> tuple[str, ...]:
+    """Columns that are named as one string, as several or not at all."""
+    return () if by is None else (by,) if isinstance(by, str) else tuple(as_strings(by, "by"))
 
 
 def _matching(rows: Rows, where: Mapping[str, object] | None) -> BoolArray:
@@ -373,15 +359,15 @@ def _matching(rows: Rows, where: Mapping[str, object] | None) -> BoolArray:
 
 def _empty(axes: Mapping[str, Any], place: Sequence[Any], weight: str | None) -> str:
     """Say which group has no rows, or no weight."""
-    if weight is None:
-        cells = [f"{name} {x[i]}" for (name, x), i in zip(axes.items(), place, strict=True)]
-        return f"each combination must have been observed, none was of {', '.join(cells)}"
-    texts = [
-        str(of[i])
-        for x, i in zip(axes.values(), place, strict=True)
-        for of in (x.values() if isinstance(x, dict) else [x])
+    cells = [
+        (name, of[i])
+        for (axis, x), i in zip(axes.items(), place, strict=True)
+        for name, of in (x if isinstance(x, dict) else {axis: x}).items()
     ]
-    where = f" in {', '.join(texts)!r}" if texts else ""
+    if weight is None:
+        listed = ", ".join(f"{name} {label}" for name, label in cells)
+        return f"each combination must have been observed, none was of {listed}"
+    where = f" in {', '.join(str(label) for _, label in cells)!r}" if cells else ""
     return f"{weight} must be positive in each part, got 0{where}"
 
 

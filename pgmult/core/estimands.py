@@ -27,9 +27,10 @@ True
 ['term', 'contrast', 'name', 'estimate', 'std_error', 'conf_low', 'conf_high']
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from typing import Annotated, Any
 
@@ -43,15 +44,7 @@ from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
 from pgmult.core.parameters import Checked
-from pgmult.core.tabled import (
-    Column,
-    Table,
-    digits_of,
-    interval,
-    number,
-    probability_text,
-    with_interval,
-)
+from pgmult.core.tabled import Column, Table, digits_of, interval, number, probability_text
 from pgmult.core.tables import as_years
 from pgmult.core.typing import Array, ArrayLike, FloatArray
 
@@ -90,25 +83,24 @@ class Estimand(Checked, Answer):
     draws: Annotated[FloatArray, lambda value, _: np.asarray(value, dtype=np.float64)]
     axes: tuple[str, ...]
     labels: Mapping[str, Labels]
-    probability: Annotated[float, as_probability] = field(default=0.9, kw_only=True)
-    caption: str = field(default="", kw_only=True)
-    is_difference: bool = field(default=False, kw_only=True)
-    is_ratio: bool = field(default=False, kw_only=True)
-    term: str = field(default="", kw_only=True)
-    contrast: str = field(default="", kw_only=True)
+    _: KW_ONLY
+    probability: Annotated[float, as_probability] = 0.9
+    caption: str = ""
+    is_difference: bool = False
+    is_ratio: bool = False
+    term: str = ""
+    contrast: str = ""
 
     def _complete(self) -> None:
-        if self.draws.ndim != len(self.axes) + 1:
-            raise ValueError(
-                f"draws must have the axes ({', '.join(('draw', *self.axes))}), got shape"
-                f" {self.draws.shape}"
-            )
-        for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
+        shape = self.draws.shape
+        if len(shape) != len(self.axes) + 1:
+            wanted = ", ".join(("draw", *self.axes))
+            raise ValueError(f"draws must have the axes ({wanted}), got shape {shape}")
+        for axis, size in zip(self.axes, shape[1:], strict=True):
             for name, values in self.columns_of(axis).items():
                 if len(values) != size:
-                    raise ValueError(
-                        f"labels of {name!r} must be {size} to go with draws, got {len(values)}"
-                    )
+                    wanted = f"{size} to go with draws"
+                    raise ValueError(f"labels of {name!r} must be {wanted}, got {len(values)}")
 
     @property
     def mean(self) -> FloatArray:
@@ -163,13 +155,10 @@ class Estimand(Checked, Answer):
     def cells(self) -> dict[str, list[Any]]:
         """The label of every entry in every column, entries in the order of `draws`."""
         shape = self.draws.shape[1:]
+        places = np.unravel_index(np.arange(math.prod(shape)), shape) if shape else ()
         columns: dict[str, list[Any]] = {}
-        for place, axis in enumerate(self.axes):
-            number_of = np.broadcast_to(
-                np.arange(shape[place]).reshape(-1, *(1,) * (len(shape) - place - 1)), shape
-            ).ravel()
-            for name, values in self.columns_of(axis).items():
-                columns[name] = _taken(values, number_of)
+        for axis, place in zip(self.axes, places, strict=True):
+            columns |= {name: _taken(of, place) for name, of in self.columns_of(axis).items()}
         return columns
 
     def at(self, **labels: object) -> "Estimand":
@@ -195,10 +184,8 @@ class Estimand(Checked, Answer):
         """
         first, second = self.at(**{column: one}), self.at(**{column: other})
         if first.cells() != second.cells():
-            raise ValueError(
-                f"entries at {column} {brief(one)} and at {brief(other)} must have the same labels"
-                " in all other columns, which they have not"
-            )
+            both = f"{column} {brief(one)} and at {brief(other)}"
+            raise ValueError(f"entries at {both} must have the same labels in all other columns")
         caption = f"{self.caption} {column} {one} less {column} {other}."
         gap = first.draws - second.draws
         return replace(
@@ -238,30 +225,23 @@ class Estimand(Checked, Answer):
         Intervals of what all draws agree on are printed as "fixed".
         """
         middle, centre = self._centre
-        values = [centre.ravel(), *(end.ravel() for end in self.interval())]
-        forms = [number(digits_of(width)) for width in (values[2] - values[1]).tolist()]
-        mean, low, high = with_interval(
-            middle, values, middle, self.probability, number(3), ("lower", "upper")
-        )
+        low, high = (end.ravel() for end in self.interval())
+        forms = [number(digits_of(width)) for width in (high - low).tolist()]
         least, most = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
         is_fixed = (most - least <= _ROUNDING * abs(most)) & (len(self.draws) > 1)
-        rows = zip(is_fixed, forms, *values[1:], strict=True)
+        rows = zip(is_fixed, forms, low, high, strict=True)
         shown = ["fixed" if fixed else interval(a, b, form) for fixed, form, a, b in rows]
-        sd = self.sd.ravel().tolist()
-        mean, sds = (
-            replace(column, form=[f(x) for f, x in zip(forms, column.values, strict=True)])
-            for column in (mean, Column("sd", sd, "sd"))
-        )
-        labels = [
-            Column(name, values, name, value_texts(list(values)))
-            for name, values in self.cells().items()
-        ]
-        above = [
-            Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text)
-            for _ in range(self.is_difference)
-        ]
-        shown_ends = [low, replace(high, form=shown)]
-        return Table(self._said, [*labels, mean, *[sds][self.is_ratio :], *shown_ends, *above])
+        centres = {middle: centre} | ({} if self.is_ratio else {"sd": self.sd})
+        columns = [Column(name, of, name, value_texts(of)) for name, of in self.cells().items()]
+        for name, values in centres.items():
+            texts = [form(x) for form, x in zip(forms, values.ravel(), strict=True)]
+            columns.append(Column(name, values.ravel(), name, texts))
+        level = f"{100.0 * self.probability:g} %"
+        columns += [Column("lower", low), Column("upper", high, level, shown)]
+        if self.is_difference:
+            above = self.p_above().ravel()
+            columns.append(Column("p_positive", above, "P(>0)", probability_text))
+        return Table(self._said, columns)
 
     @property
     def _centre(self) -> tuple[str, FloatArray]:
@@ -285,18 +265,14 @@ class Estimand(Checked, Answer):
         term = cells.pop("column", [self.term] * size)
         contrast = cells.pop("comparison", [self.contrast] * size)
         compared = {"term": term, "contrast": contrast} if any(contrast) else {}
-        form, (lower, upper) = number(4), self.interval()
-        numbers = {
-            "estimate": self._centre[1],
-            "std_error": np.full(self.mean.shape, np.nan) if self.is_ratio else self.sd,
-            "conf_low": lower, "conf_high": upper,
-        }  # fmt: skip
+        error = np.full(self.mean.shape, np.nan) if self.is_ratio else self.sd
+        names = ("estimate", "std_error", "conf_low", "conf_high")
+        numbers = zip(names, (self._centre[1], error, *self.interval()), strict=True)
+        labels = [
+            Column(n, values, n, value_texts(values)) for n, values in (compared | cells).items()
+        ]
         return Table(
-            self._said,
-            [
-                *(Column(name, v, name, value_texts(v)) for name, v in (compared | cells).items()),
-                *(Column(name, values.ravel(), name, form) for name, values in numbers.items()),
-            ],
+            self._said, [*labels, *(Column(n, x.ravel(), n, number(4)) for n, x in numbers)]
         )
 
     def figure(self, *arguments: Any, **options: Any) -> Figure:
@@ -354,31 +330,28 @@ class Estimand(Checked, Answer):
         place, axis = self.axis_of(along)
         x = places_of(self.columns_of(axis)[along])
         if len(np.unique(x)) < len(x) or len(self.axes) > 2:
-            raise ValueError(
-                f"there must be one entry at each {along} for each line, there are several"
-                " (choose among them first: .at(...))"
-            )
+            got = "got several (choose among them first: .at(...))"
+            raise ValueError(f"there must be one entry at each {along} for each line, {got}")
         order, others = np.argsort(x, kind="stable"), [a for a in self.axes if a != axis]
         (name, labels), *_ = (self.columns_of(others[0]) if others else {"": ["mean"]}).items()
         values = [
             np.moveaxis(numbers, place, 0).reshape(len(x), -1)[order]
             for numbers in (self.mean, *self.interval())
         ]
-        rank = np.argsort(-values[0].mean(axis=0), kind="stable")[:_MOST_LINES].tolist()
-        chosen: Sequence[int] = rank
+        mean, lower, upper = values
+        chosen = np.argsort(-mean.mean(axis=0), kind="stable")[:_MOST_LINES]
         if only is not None:
-            chosen = find_labels(labels_of(labels, name), only, name).tolist()
+            chosen = find_labels(labels_of(labels, name), only, name)
         none: tuple[Any, Any] = ([None] * len(labels), [])
         points, gaps = none if observed is None else _points_and_gaps(x, *observed)
         texts = value_texts(list(labels))
         has_dates = np.asarray(self.columns_of(axis)[along]).dtype.kind == "M"
-        mean, lower, upper = values
+        lines = [
+            Line(texts[k], k, x[order], mean[:, k], [(lower[:, k], upper[:, k])], points[k])
+            for k in chosen.tolist()
+        ]
         return Lines(
-            [
-                Line(texts[k], k, x[order], mean[:, k], [(lower[:, k], upper[:, k])], points[k])
-                for k in chosen
-            ],
-            label=self.caption or f"means along {along}", x_label=along,
+            lines, label=self.caption or f"means along {along}", x_label=along,
             y_label="posterior mean", band=f"{100.0 * self.probability:g} % interval", gaps=gaps,
             ticks=date_ticks(float(x.min()), float(x.max())) if has_dates else None,
             from_zero=bool(lower.min() >= 0.0),

@@ -117,20 +117,18 @@ def _texts(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntAr
     def where(place: int) -> str:
         return f"row {place if codes is None else int(np.argmax(codes == place))}"
 
-    labels = []
+    labels, column_name = [], f"column {name!r}"
     for place, cell in enumerate(cells):
         if is_missing(cell):
-            raise ValueError(
-                f"column {name!r} must have a value in every row, got none at {where(place)}"
-            )
+            wanted = "must have a value in every row, got none"
+            raise ValueError(f"{column_name} {wanted} at {where(place)}")
         try:
             labels.append(label_of(cell))
         except TypeError as error:
-            raise TypeError(f"column {name!r}, {where(place)}: {error}") from None
+            raise TypeError(f"{column_name}, {where(place)}: {error}") from None
         if "\0" in labels[-1]:
-            raise ValueError(
-                f"column {name!r}, {where(place)}: a label must not hold the character 0"
-            )
+            wanted = "a label must not hold the character 0"
+            raise ValueError(f"{column_name}, {where(place)}: {wanted}")
     return np.array(labels, dtype=np.str_), codes
 
 
@@ -283,14 +281,12 @@ def report_new_labels(
         return
     near = twins or list(dict.fromkeys(one for text in new[:_FEW] for one in _nearest(text, known)))
     hints = [f"nearest there: {_listed(near)}"] if near else []
-    if refused := none_is_known and not asked:
-        as_new = "them for new ones" if new[1:] else "it for a new one"
-        hints += [f"{argument} takes {as_new}"] if argument else []
-    message = (
-        f"{len(new):,} of {len(texts):,} labels of {name!r} in {table}"
-        f" {'are' if new[1:] else 'is'} not in the data: {_listed(new)}"
-        + (f" ({'; '.join(hints)})" if hints else "")
-    )
+    refused = none_is_known and not asked
+    if refused and argument:
+        hints.append(f"{argument} takes {'them for new ones' if new[1:] else 'it for a new one'}")
+    labels = f"{len(new):,} of {len(texts):,} labels of {name!r} in {table}"
+    message = f"{labels} {'are' if new[1:] else 'is'} not in the data: {_listed(new)}"
+    message += f" ({'; '.join(hints)})" if hints else ""
     if refused:
         raise ValueError(message)
     warnings.warn(message, stacklevel=3)
@@ -366,11 +362,9 @@ def joined_labels(parts: Sequence[str]) -> str:
     """
     if len(parts) == 1:
         return str(parts[0])
-    texts = [str(piece) for piece in parts]
-    return ":".join(
-        json.dumps(piece, ensure_ascii=False) if ":" in piece or piece[:1] == '"' else piece
-        for piece in texts
-    )
+    needs_quotes = [":" in text or text[:1] == '"' for text in parts]
+    pairs = zip(map(str, parts), needs_quotes, strict=True)
+    return ":".join(json.dumps(x, ensure_ascii=False) if quotes else x for x, quotes in pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -404,16 +398,13 @@ class Levels:
         combined = _combined([codes for _, codes in parts])
         first = np.unique(combined, return_index=True)[1]
         labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
-        rows = labels.tolist()
         ranks_of = [{one: i for i, one in enumerate((orders or {}).get(n) or ())} for n in columns]
-        ranks = [
-            [
-                (rank_of.get(one, len(rank_of)), order_of(one))
-                for one, rank_of in zip(row, ranks_of, strict=True)
-            ]
-            for row in rows
-        ]
-        order = np.array(sorted(range(len(rows)), key=ranks.__getitem__), dtype=np.int64)
+
+        def rank(row: int) -> list[object]:
+            pairs = zip(labels[row].tolist(), ranks_of, strict=True)
+            return [(rank_of.get(one, len(rank_of)), order_of(one)) for one, rank_of in pairs]
+
+        order = np.array(sorted(range(len(labels)), key=rank), dtype=np.int64)
         return cls(tuple(columns), labels[order]), np.argsort(order)[combined]
 
     @property
@@ -466,14 +457,10 @@ def value_texts(values: Sequence[Any]) -> list[str]:
     ['1.00000001', '1.00000002']
     """
     keys = [label_of(value) for value in values]
-    fractions = [
-        isinstance(value, float | np.floating) and not float(value).is_integer() for value in values
-    ]
+    fractions = [isinstance(x, float | np.floating) and not float(x).is_integer() for x in values]
+    cells = list(zip(values, keys, fractions, strict=True))
     for digits in range(_FEWEST_DIGITS, _ALL_DIGITS):
-        texts = [
-            f"{float(value):.{digits}g}" if fraction else key
-            for value, key, fraction in zip(values, keys, fractions, strict=True)
-        ]
+        texts = [f"{float(x):.{digits}g}" if fraction else key for x, key, fraction in cells]
         if len(set(texts)) == len(set(keys)):
             return texts
     return keys
@@ -488,9 +475,8 @@ def as_looked_at(label: str) -> str:
     "cote d'ivoire"
     """
     if not label.isascii():
-        label = "".join(
-            c for c in unicodedata.normalize("NFKD", label) if not unicodedata.combining(c)
-        )
+        letters = unicodedata.normalize("NFKD", label)
+        label = "".join(c for c in letters if not unicodedata.combining(c))
     return " ".join(label.casefold().split())
 
 

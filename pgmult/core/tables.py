@@ -142,10 +142,9 @@ class ExactTable:
         return f"in {self.part} {self.lines[row]:,}"
 
     def __repr__(self) -> str:
-        names = list(self.cells)
-        more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
-        listed = f"{', '.join(names[:_MANY])}{more}"
-        return f"{type(self).__name__}({len(self):,} rows, columns: {listed})"
+        names, size = ", ".join(list(self.cells)[:_MANY]), len(self.cells)
+        more = f" and {size - _MANY:,} more" if size > _MANY else ""
+        return f"{type(self).__name__}({len(self):,} rows, columns: {names}{more})"
 
 
 @contextmanager
@@ -156,9 +155,7 @@ def rows_in_words(table: object) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if not isinstance(table, ExactTable) or table.source == _NO_FILE:
             raise
-        words = _ROW.sub(
-            lambda match: f"{table.place(int(match[1]))} of {table.source}", str(error)
-        )
+        words = _ROW.sub(lambda m: f"{table.place(int(m[1]))} of {table.source}", str(error))
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise (error if words == str(error) else kind(words)) from None
 
@@ -171,10 +168,8 @@ def as_rows(rows: object, count: int) -> IntArray:
     if values and all(isinstance(row, bool | np.bool_) for row in values):
         array = np.array(values)
         if array.shape != (count,):
-            raise ValueError(
-                f"rows must have one truth value for each of the {count} documents, got shape"
-                f" {array.shape}"
-            )
+            wanted = f"one truth value for each of the {count} documents"
+            raise ValueError(f"rows must have {wanted}, got shape {array.shape}")
         return np.flatnonzero(array)
     return np.array([as_positive_int(row, "rows", 0, count - 1) for row in values], dtype=np.int64)
 
@@ -256,9 +251,8 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}")
     if getattr(getattr(table, "columns", None), "nlevels", 1) > 1:
         raise ValueError(
-            f"{name} must have one name for each column, got {table.columns.nlevels} levels of"
-            f" names, such as {tuple(table.columns[0])} (frame.columns ="
-            " frame.columns.map('_'.join) makes one)"
+            f"{name} must have one name for each column, got several, such as"
+            f" {tuple(table.columns[0])} (frame.columns = frame.columns.map('_'.join) makes one)"
         )
     names = [str(key) for key in getattr(table, "columns", ())]
     if len(set(names)) < len(names) and not hasattr(table, "column_names"):
@@ -266,10 +260,8 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     try:
         import narwhals.stable.v1 as narwhals
     except ImportError:
-        raise ImportError(
-            f"{name} needs narwhals, to be read whichever package it comes from: pip install"
-            " 'pgmult[tables]' (or pass a mapping from name to column)"
-        ) from None
+        hint = "pip install 'pgmult[tables]' (or pass a mapping from name to column)"
+        raise ImportError(f"{name} is a data frame, which needs narwhals: {hint}") from None
     try:
         frame = narwhals.from_native(table, eager_only=True)
     except Exception as error:
@@ -289,7 +281,7 @@ def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
         raise ValueError(f"a table must not have masked values, got some in column {name}")
     order: tuple[str, ...] | None = None
     values: Any = column
-    east: IntArray | None = None
+    east = later = None
     if not isinstance(column, np.ndarray | list | tuple | range):
         values, order, east = _of_series(column)
     if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
@@ -297,7 +289,6 @@ def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
     if not isinstance(values, np.ndarray):
         values, east = _local_times(list(values), name, time_zone)
         values = exact_array(values)
-    later: IntArray | None = None
     if time_zone is not None and east is None and values.dtype.kind == "M":
         east, later = _by_clocks(values, name, time_zone)
     is_ordered = order is not None and bool(getattr(_dtype_of(column), "ordered", False))
@@ -408,10 +399,8 @@ def numbers_of(column: Array, name: str) -> FloatArray:
     odd = [row for row, cell in enumerate(cells) if not isinstance(cell, Real)]
     if odd:
         row = next((i for i in odd if not _DIGITS.fullmatch(str(cells[i]))), odd[0])
-        raise ValueError(
-            f"column {name!r} must hold numbers, got {cells[row]!r} at row {row} (make numbers of"
-            " strings first)"
-        )
+        got = f"{cells[row]!r} at row {row} (make numbers of strings first)"
+        raise ValueError(f"column {name!r} must hold numbers, got {got}")
     numbers = np.array([float(cell) for cell in cells]) if column.dtype.kind == "O" else column
     return as_finite(numbers, f"column {name!r}")
 
@@ -449,10 +438,8 @@ def columns_named(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
             columns += [name for name in names if fnmatch.fnmatchcase(name, word) and "*" in word]
     if len(set(columns)) < max(2, len(columns)):
         few = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-        raise ValueError(
-            "wide must name two different columns or more, such as 'y2000:y2009' or 'y*', got"
-            f" {wide!r} (the table has {few})"
-        )
+        wanted = "two different columns or more, such as 'y2000:y2009' or 'y*'"
+        raise ValueError(f"wide must name {wanted}, got {wide!r} (the table has {few})")
     return columns
 
 
@@ -478,28 +465,24 @@ def _local_times(
 
     Beside them by how many seconds they are ahead of UTC, if that is known.
     """
-    times = [cell for cell in cells if isinstance(cell, datetime.datetime)]
-    zones = {time.tzinfo for time in times}
+    times = {i: cell for i, cell in enumerate(cells) if isinstance(cell, datetime.datetime)}
+    zones = {time.tzinfo for time in times.values()}
     if zones <= {None}:
         return cells, None
     if time_zone is not None:
         zone = zone_of(time_zone)
         if None in zones:
             raise ValueError(f"column {name} has times with and without a zone: give all one")
-        cells = [
-            cell.astimezone(zone) if isinstance(cell, datetime.datetime) else cell for cell in cells
-        ]
-    elif len(zones) > 1 and (None in zones or len({time.utcoffset() for time in times}) > 1):
-        names = sorted({str(time.tzinfo) for time in times})
-        raise ValueError(
-            f"column {name} must have times of one zone, got {', '.join(names[:_FEW])} (say whose"
-            " calendar counts: pgmult.read(table, time_zone='Europe/Berlin'))"
-        )
-    ahead = [cell.utcoffset() if isinstance(cell, datetime.datetime) else None for cell in cells]
-    east = [0 if offset is None else round(offset.total_seconds()) for offset in ahead]
-    return [
-        cell.replace(tzinfo=None) if isinstance(cell, datetime.datetime) else cell for cell in cells
-    ], np.array(east, dtype=np.int64)
+        times = {i: time.astimezone(zone) for i, time in times.items()}
+    elif len(zones) > 1 and (None in zones or len({t.utcoffset() for t in times.values()}) > 1):
+        listed = ", ".join(sorted(map(str, zones))[:_FEW])
+        hint = "say whose calendar counts: pgmult.read(table, time_zone='Europe/Berlin')"
+        raise ValueError(f"column {name} must have times of one zone, got {listed} ({hint})")
+    east, local = np.zeros(len(cells), dtype=np.int64), list(cells)
+    for i, time in times.items():
+        ahead, local[i] = time.utcoffset(), time.replace(tzinfo=None)
+        east[i] = 0 if ahead is None else round(ahead.total_seconds())
+    return local, east
 
 
 def _by_clocks(times: Array, name: str, time_zone: str) -> tuple[IntArray | None, IntArray | None]:
@@ -522,9 +505,9 @@ def _by_clocks(times: Array, name: str, time_zone: str) -> tuple[IntArray | None
             both = (at.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
             east[:, i] = [round(ahead.total_seconds()) for ahead in both]
     if (never := east[1] > east[0]).any():
+        got = f"{shown[never][0]}, which they skip (are the times in UTC, or without summer time?)"
         raise ValueError(
-            f"column {name} must have times that clocks of {time_zone} show, got"
-            f" {shown[never][0]}, which they skip (are the times in UTC, or without summer time?)"
+            f"column {name} must have times that clocks of {time_zone} show, got {got}"
         )
     return east[0][which], (east[0] - east[1])[which]
 
@@ -534,9 +517,8 @@ def zone_of(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
     except (TypeError, ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        raise ValueError(
-            f"time_zone must be the name of a zone, such as 'Europe/Berlin', got {brief(name)}"
-        ) from None
+        wanted = "the name of a zone, such as 'Europe/Berlin'"
+        raise ValueError(f"time_zone must be {wanted}, got {brief(name)}") from None
 
 
 def chosen_columns(
@@ -554,10 +536,9 @@ def chosen_columns(
             raise TypeError(f"{argument} must name a column, got {brief(column)}")
         if column not in columns:
             listed = ", ".join(map(repr, list(columns)[:_FEW]))
-            more = "" if len(columns) <= _FEW else f" and {len(columns) - _FEW} more"
-            raise ValueError(
-                f"{argument} must name columns of {table}, got {column!r} (it has {listed}{more})"
-            )
+            has = listed if len(columns) <= _FEW else f"{listed} and {len(columns) - _FEW} more"
+            wanted = f"columns of {table}"
+            raise ValueError(f"{argument} must name {wanted}, got {column!r} (it has {has})")
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
     return {column: columns[column] for column in chosen}
@@ -578,9 +559,8 @@ def one_role_each(columns: Mapping[str, str | None]) -> None:
     roles: dict[str, str] = {}
     for argument, column in columns.items():
         if isinstance(column, str) and roles.setdefault(column, argument) != argument:
-            raise ValueError(
-                f"{argument} must be another column than {roles[column]}, got {column!r} for both"
-            )
+            wanted = f"another column than {roles[column]}"
+            raise ValueError(f"{argument} must be {wanted}, got {column!r} for both")
 
 
 def as_years(dates: Array) -> FloatArray:

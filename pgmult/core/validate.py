@@ -37,15 +37,12 @@ def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
     return array
 
 
-def _refuse(
-    bad: object, array: NDArray[np.generic], name: str, wanted: str, hint: str = ""
-) -> None:
+def _refuse(bad: Any, array: NDArray[Any], name: str, wanted: str, hint: str = "") -> None:
     """Raise ValueError with the first of the bad entries, if there is one."""
     bad = np.asarray(bad)
     if bad.any():
-        raise ValueError(
-            f"{name} must {wanted}, got {array[bad].flat[0]}{place_of(bad)}{hint and f' ({hint})'}"
-        )
+        got = f"{array[bad].flat[0]}{place_of(bad)}{hint and f' ({hint})'}"
+        raise ValueError(f"{name} must {wanted}, got {got}")
 
 
 def refuse_rows(
@@ -97,9 +94,8 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
     """A float64 array ``(..., K)``, K >= 2, whose last axis is non-negative and sums to 1."""
     array = as_finite(value, name)
     if array.ndim == 0 or array.shape[-1] < 2:
-        raise ValueError(
-            f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
-        )
+        wanted = "at least 2 categories on its last axis"
+        raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")
     _refuse(array < 0.0, array, name, "be non-negative")
     totals = np.asarray(array.sum(axis=-1))
     odd = np.abs(totals - 1.0) > 1e-6
@@ -135,11 +131,10 @@ def as_spd(
     array = as_finite(value, name)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
-    if size is not None and array.shape[-1] != size:
-        raise ValueError(
-            f"{name} must be {size} x {size}{like and f' to go with {like}'},"
-            f" got {array.shape[-1]} x {array.shape[-1]}"
-        )
+    got = array.shape[-1]
+    if size is not None and got != size:
+        wanted = f"{size} x {size}{like and f' to go with {like}'}"
+        raise ValueError(f"{name} must be {wanted}, got {got} x {got}")
     scale = np.abs(array).max(axis=(-2, -1), keepdims=True)
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
     if bad.any():
@@ -150,11 +145,9 @@ def as_spd(
             f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
             " (add a small multiple of the identity, or drop collinear columns)"
         )
-    if np.any(np.diagonal(array, axis1=-2, axis2=-1) < _LEAST_VARIANCE):
-        raise ValueError(
-            f"{name} must have a diagonal of at least {_LEAST_VARIANCE:g}, got"
-            f" {np.diagonal(array, axis1=-2, axis2=-1).min()}"
-        )
+    if (least := np.diagonal(array, axis1=-2, axis2=-1).min(initial=np.inf)) < _LEAST_VARIANCE:
+        wanted = f"a diagonal of at least {_LEAST_VARIANCE:g}"
+        raise ValueError(f"{name} must have {wanted}, got {least}")
     return array
 
 
@@ -172,10 +165,8 @@ def as_positive_int(value: object, name: str, minimum: int = 1, maximum: int | N
 def as_generator(rng: object) -> np.random.Generator:
     """`rng` itself, if it is a numpy Generator."""
     if not isinstance(rng, np.random.Generator):
-        raise TypeError(
-            f"rng must be a numpy.random.Generator, got {type(rng).__name__}"
-            " (make one with numpy.random.default_rng(seed))"
-        )
+        hint = "make one with numpy.random.default_rng(seed)"
+        raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__} ({hint})")
     return rng
 
 

@@ -67,7 +67,7 @@ def test_lists_in_cells_are_sequences():
 
 
 SAID_IN_ONE_SENTENCE = {
-    "levels": (lambda: pgmult.read(LEVELS), ValueError, r"2 levels of names, such as \('k'"),
+    "levels": (lambda: pgmult.read(LEVELS), ValueError, r"got several, such as \('k'"),
     "levels of covariates": (
         lambda: with_covariates(np.ones((12, 3), dtype=int), LEVELS), ValueError,
         r"covariates must have one name for each column",

@@ -128,7 +128,7 @@ def test_stack_puts_chains_one_after_the_other(posterior):
             {"draws": {"a": np.zeros((2, 3, 4))}, "dims": {"a": ["s"]}, "coords": {"s": [1, 2]}},
             "coords must have 4 labels of 's' to go with a, got shape",
         ),
-        ({"draws": {"a": np.zeros((2, 3)), "b": np.zeros((2, 4))}}, "b has 4 entries along 'draw'"),
+        ({"draws": {"a": np.zeros((2, 3)), "b": np.zeros((2, 4))}}, "must have 4 labels of 'draw'"),
     ],
 )
 def test_bad_shapes(options, message):
