@@ -54,18 +54,15 @@ def as_type(written: Any) -> Any:
     a named tuple as a list of its class and its fields' types; any other
     as one of ``"tuple"`` and these.
     """
-    if isinstance(written, list) and written[0] == "tuple":
-        return types.BaseTuple.from_types(tuple(map(as_type, written[1:])))
     if isinstance(written, list):
-        module, name = written[0].split(":")
-        record, fields = getattr(import_module(module), name), tuple(map(as_type, written[1:]))
-        if len(set(fields)) == 1:
-            return types.NamedUniTuple(fields[0], len(fields), record)
-        return types.NamedTuple(fields, record)
+        kind, fields = written[0], tuple(map(as_type, written[1:]))
+        if kind == "tuple":
+            return types.BaseTuple.from_types(fields)
+        module, name = kind.split(":")
+        return types.BaseTuple.from_types(fields, getattr(import_module(module), name))
     number, *array = written.split()
-    if not array:
-        return getattr(types, number)
-    return types.Array(getattr(types, number), int(array[0][:-1]), array[0][-1])
+    kind = getattr(types, number)
+    return types.Array(kind, int(array[0][:-1]), array[0][-1]) if array else kind
 
 
 _helpers: dict[str, list[subprocess.Popen[bytes]]] = {}  # by the set that they compile
@@ -105,21 +102,16 @@ def _end(kernel_set: str) -> None:
 
 
 def _is_missing(kernel_set: str) -> bool:
-    if config.DISABLE_JIT or os.environ.get("PGMULT_COMPILE_AHEAD") == "0":
-        return False
-    if cache_directory() is None:
+    is_off = config.DISABLE_JIT or os.environ.get("PGMULT_COMPILE_AHEAD") == "0"
+    if is_off or cache_directory() is None:
         return False
     return any(not kernel._cache.is_on_disk() for kernel, _ in kernels(kernel_set))
 
 
 def _start(kernel_set: str, number: int, others: int) -> subprocess.Popen[bytes]:
     program = f"from pgmult.compiled.ahead import _help; _help({kernel_set!r}, {number}, {others})"
-    return subprocess.Popen(
-        [get_executable(), "-c", program],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command, silent = [get_executable(), "-c", program], subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
 def _help(kernel_set: str, number: int, others: int) -> None:

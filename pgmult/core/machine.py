@@ -2,6 +2,8 @@
 
 import math
 import os
+from contextlib import suppress
+from pathlib import Path
 
 from pgmult.core.validate import as_positive_int
 
@@ -23,25 +25,19 @@ def as_cores(value: int | None) -> int:
 def available_memory() -> float:
     """Bytes this process may still take, where the system reports it; else infinity."""
     limits = [math.inf]
-    for file, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
+    for group in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
-        try:
-            with open(file) as limit, open(used) as usage:
-                limits.append(int(limit.read()) - int(usage.read()))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
+        with suppress(OSError, ValueError):  # no such group, or "max"
+            limit, used = (int(Path("/sys/fs/cgroup", name).read_text()) for name in group)
+            limits.append(limit - used)
     try:
-        with open("/proc/meminfo") as file_:
-            entries = dict(line.split(":", 1) for line in file_)
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        entries = dict(line.split(":", 1) for line in lines)
         limits.append(int(entries["MemAvailable"].split()[0]) * 1024)
     except (OSError, KeyError, ValueError):
-        names = getattr(os, "sysconf_names", {})
-        if "SC_PHYS_PAGES" in names and "SC_PAGE_SIZE" in names:
+        with suppress(AttributeError, ValueError):  # not everywhere
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(limits)
 

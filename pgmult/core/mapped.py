@@ -17,6 +17,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,23 +74,21 @@ class ArrayFile(NamedTuple):
         """
         path = Path(self.path)
         if not path.is_file():
-            raise FileNotFoundError(
-                errno.ENOENT, "no such file (were the data moved or deleted?)", self.path
-            )
+            hint = "no such file (were the data moved or deleted?)"
+            raise FileNotFoundError(errno.ENOENT, hint, self.path)
         with path.open("rb") as file:
             header, status = file.read(_HEADER), os.fstat(file.fileno())
-        try:
+        fits = False
+        with suppress(TypeError):  # no dtype
             dtype = np.dtype(self.dtype)
+            size = self.length * dtype.itemsize
+            blocks = -(-size // _BLOCK)
             fits = dtype.kind in "biufUSM" and header == _header(dtype, self.length)
-            blocks = -(-self.length * dtype.itemsize // _BLOCK)
             fits = fits and len(self.checksums) == _DIGITS * blocks
-        except TypeError:  # no dtype
-            fits = False
-        if not fits or status.st_size != _HEADER + self.length * dtype.itemsize:
-            raise ValueError(
-                f"{path} is damaged, truncated or of something else: expected {self.length:,}"
-                f" entries of {self.dtype}"
-            )
+            fits = fits and status.st_size == _HEADER + size
+        if not fits:
+            wanted = f"{self.length:,} entries of {self.dtype}"
+            raise ValueError(f"{path} is damaged, truncated or of something else, not {wanted}")
         # "c": written pages would be ours alone. Compiled code is compiled anew for arrays that
         # cannot be written to.
         array = np.memmap(path, dtype, "c", _HEADER, (self.length,)).view(MappedArray)
@@ -125,21 +124,16 @@ class MappedArray(np.ndarray):
         """
         if self.file is None or self.checked is None:
             return
-        size = self.dtype.itemsize
-        first, last = (
-            start * size // _BLOCK,
-            -(-(len(self) if stop is None else stop) * size // _BLOCK),
-        )
+        size, stop = self.dtype.itemsize, len(self) if stop is None else stop
+        first, last = start * size // _BLOCK, -(-stop * size // _BLOCK)
         if self.checked[first:last].all():
             return
         content: Any = np.asarray(self).view(np.uint8)
         for block in np.flatnonzero(~self.checked[first:last]) + first:
             actual = _checksum(content[block * _BLOCK : (block + 1) * _BLOCK])
             if actual != self.file.checksums[block * _DIGITS : (block + 1) * _DIGITS]:
-                raise ValueError(
-                    f"{self.file.path} is damaged: the checksum of its block {block} is not the one"
-                    " it had"
-                )
+                why = f"the checksum of its block {block} is not the one it had"
+                raise ValueError(f"{self.file.path} is damaged: {why}")
             self.checked[block] = True
 
 
@@ -220,10 +214,6 @@ def content_hash(array: Array) -> str:
     """SHA-256 of an array's numbers in C order; one in a file knows it."""
     if isinstance(array, MappedArray) and array.file is not None:
         return array.file.sha256
-    return _hash(array)
-
-
-def _hash(array: Array) -> str:
     digest = hashlib.sha256()
     for piece in pieces(np.asarray(array).reshape(-1)):
         digest.update(piece.tobytes())

@@ -47,11 +47,9 @@ from pgmult.core.validate import as_positive_int
 Check = Callable[[Any, str], Any]
 
 
-def real(
-    *, above: float = -np.inf, minimum: float = -np.inf, maximum: float = np.inf
-) -> Check:  # fmt: skip
-    """A check: a finite number within limits."""
-    return partial(as_real, above=above, minimum=minimum, maximum=maximum)
+def real(**limits: float) -> Check:
+    """A check: a finite number within limits, ``above``, ``minimum`` and ``maximum``."""
+    return partial(as_real, **limits)  # type: ignore[arg-type]
 
 
 def whole(minimum: int = 1, maximum: int | None = None) -> Check:
@@ -76,12 +74,8 @@ class _PlainSignature:
     def __get__(self, _: object, kind: Any) -> inspect.Signature:
         _, *parameters = inspect.signature(kind.__init__).parameters.values()
         types = get_type_hints(kind.__init__)
-        return inspect.Signature(
-            [
-                parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
-                for parameter in parameters
-            ]
-        )
+        plain = [p.replace(annotation=types.get(p.name, p.annotation)) for p in parameters]
+        return inspect.Signature(plain)
 
 
 class Checked:
@@ -175,14 +169,13 @@ def _declared(kind: type) -> tuple[_Field, ...]:
 def _read(name: str, annotation: object) -> _Field:
     extras: tuple[Any, ...] = ()
     optional = False
-    while True:
-        parts = get_args(annotation)
-        if get_origin(annotation) is Annotated:
-            annotation, extras = parts[0], (*parts[1:], *extras)
-        elif get_origin(annotation) in (Union, UnionType) and NoneType in parts:
-            others = [member for member in parts if member is not NoneType]
-            optional = True
-            annotation = others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007
+    while (origin := get_origin(annotation)) in (Annotated, Union, UnionType):
+        first, *more = get_args(annotation)
+        if origin is Annotated:
+            annotation, extras = first, (*more, *extras)
+        elif NoneType in (first, *more):
+            others = tuple(member for member in (first, *more) if member is not NoneType)
+            annotation, optional = Union[others], True  # noqa: UP007
         else:
             break
     checks = tuple(extra for extra in extras if callable(extra))

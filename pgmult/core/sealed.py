@@ -87,7 +87,7 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], object], *, sync: bo
         If it cannot be written, naming `path`; nothing is left then.
     """
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
+    with _named(path):
         try:
             with open(temporary, "xb") as file:
                 if callable(content):
@@ -102,6 +102,13 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], object], *, sync: bo
             with suppress(OSError):
                 temporary.unlink()  # a full disk needs the room
             raise
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Within this context, errors of the system name a path."""
+    try:
+        yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
@@ -110,14 +117,12 @@ def sync_folder(folder: Path) -> None:
     """Make the names of the files in a folder survive a crash of the machine."""
     if os.name != "posix":  # elsewhere a directory cannot be opened
         return
-    try:
+    with _named(folder):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def locked(folder: Path, elsewhere: str, refused: str) -> BinaryIO:
@@ -279,13 +284,12 @@ def read_npz(
     path: Path, seed: int, wanted: Callable[[str], bool] = lambda name: True
 ) -> dict[str, Array]:
     """Read the arrays of a sealed ``.npz`` file whose names are wanted."""
+    arrays = {}
     with npz_members(path, seed) as members:
-        arrays = {}
-        for name, member in members.items():
-            if wanted(name):
-                with member() as file:
-                    arrays[name] = parsed_array(file.read())
-        return arrays
+        for name in filter(wanted, members):
+            with members[name]() as file:
+                arrays[name] = parsed_array(file.read())
+    return arrays
 
 
 def array_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:

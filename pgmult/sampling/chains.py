@@ -236,8 +236,7 @@ class Chains:
         if cluster is None:
             return RowsHere(model, data, files, self._share)
         assert files is not None  # a cluster has a store
-        executor, shards, cut = cluster.executor, cluster.shards, cluster.cut
-        return RowsElsewhere(executor, model, data, files, chain.number, shards, cut)
+        return RowsElsewhere(cluster, model, data, files, chain.number)
 
     def _share(self) -> int:
         """Threads for the rows of one chain, of those that run now."""

@@ -24,10 +24,8 @@ def opened(
         executor = cluster
     elif cluster == "local":
         executor = Processes(cores)
-    else:
-        from pgmult.sampling.cluster.dask import (
-            DaskCluster,  # loads asyncio, which nothing else does
-        )
+    else:  # loads asyncio, which nothing else does
+        from pgmult.sampling.cluster.dask import DaskCluster
 
         executor = DaskCluster(cluster)
     try:

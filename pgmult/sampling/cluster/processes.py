@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from multiprocessing.spawn import get_executable
 from threading import Lock, Timer
-from typing import BinaryIO
+from typing import Any
 
 from pgmult.core.machine import as_cores
 from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
@@ -74,13 +74,11 @@ class _Slot:
             return WorkersLostError("the workers were closed")
         if self.process is None:
             self.process = _start()
-        process = self.process
+        process: Any = self.process  # with pipes
         timer = Timer(limit, process.kill)
         timer.daemon = True
         timer.start()
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
             pickle.dump(task, process.stdin)
             process.stdin.flush()
             answer: Done | Exception = pickle.load(process.stdout)
@@ -94,12 +92,15 @@ class _Slot:
     def _bury(self) -> None:
         process, self.process = self.process, None
         if process is not None:
-            _end(process)
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError, AttributeError):  # what was not sent
+                    pipe.close()  # type: ignore[union-attr]
+            process.wait()
 
     def close(self) -> None:
         self._closed = True
-        process = self.process
-        if process is not None:
+        if process := self.process:
             process.kill()  # a thread that waits for its answer goes on
         with self.lock:
             self._bury()
@@ -110,21 +111,9 @@ def _start() -> subprocess.Popen[bytes]:
         f"import sys; sys.path[:] = {sys.path!r};"
         " from pgmult.sampling.cluster.processes import serve; serve()"
     )
-    return subprocess.Popen(
-        [get_executable(), "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | dict.fromkeys(_ONE_THREAD, "1"),
-    )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):  # what was not sent
-                pipe.close()
-    process.wait()
+    command, environment = [get_executable(), "-c", program], dict.fromkeys(_ONE_THREAD, "1")
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=os.environ | environment)
 
 
 def serve() -> None:
@@ -133,13 +122,10 @@ def serve() -> None:
     tasks = sys.stdin.buffer
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the model prints must not come between the answers
-    while True:
-        try:
-            task = pickle.load(tasks)
-        except (EOFError, OSError):
-            return
-        if not _say(answers, _answer(task)):
-            return
+    with suppress(EOFError, OSError):
+        while True:
+            pickle.dump(_answer(pickle.load(tasks)), answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
 
 
 def _answer(task: Task) -> Done | Exception:
@@ -158,12 +144,3 @@ def _portable(error: Exception) -> Exception:
     for note in getattr(error, "__notes__", ()):
         portable.add_note(note)
     return portable
-
-
-def _say(answers: BinaryIO, answer: object) -> bool:
-    try:
-        pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
-        answers.flush()
-    except OSError:
-        return False
-    return True

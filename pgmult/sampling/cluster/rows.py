@@ -24,7 +24,7 @@ from pgmult.core.typing import Array, Generator
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import Ask, Sums, Total
-from pgmult.sampling.cluster.executors import Executor, WorkersLostError
+from pgmult.sampling.cluster.executors import Cluster, WorkersLostError
 from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
 from pgmult.sampling.cluster.tasks import Done, Task
 from pgmult.sampling.codec import contiguous
@@ -70,31 +70,19 @@ class RowsElsewhere:
 
     Parameters
     ----------
-    executor : Executor
+    cluster : Cluster
     model, data : as the model has them
     files : ChainFiles
     number : int
         Of the chain.
-    shards, cut : int
     """
 
     show_seconds = 30.0  # between two times that the log likelihood is asked for, to be shown
 
-    def __init__(
-        self,
-        executor: Executor,
-        model: Any,
-        data: Any,
-        files: ChainFiles,
-        number: int,
-        shards: int,
-        cut: int,
-    ):
-        self._executor, self._model = executor, model
+    def __init__(self, cluster: Cluster, model: Any, data: Any, files: ChainFiles, number: int):
+        self._cluster, self._model = cluster, model
         self._data, self._nothing = data, data.rows(slice(0, 0))
-        self._files = files
-        self._shards, self._every = shards, cut
-        self._number = number
+        self._files, self._number = files, number
         modules = {type(model).__module__, type(data).__module__}
         theirs = tuple(sorted(m for m in modules if m.split(".")[0] != "pgmult"))
         self._task = Task(
@@ -124,8 +112,9 @@ class RowsElsewhere:
 
     def _cut_up(self, size: int) -> None:
         """So many rows into shards."""
-        costs, block_rows = _costs(self._data, size), self._model.block_rows
-        self._mine = shards_of(costs, size, block_rows, self._shards)
+        block_rows = self._model.block_rows
+        costs = np.asarray(getattr(self._data, "row_costs", np.ones(size)))
+        self._mine = shards_of(costs, size, block_rows, self._cluster.shards)
         self._num_blocks = len(blocks.blocks(size, block_rows))
         places = [blocks.cells(self._data, slice(*shard)) for shard in self._mine]
         self._places = tuple(RowRange(place.start, place.stop) for place in places)
@@ -138,11 +127,9 @@ class RowsElsewhere:
         `parts` are the files that there are, by their `cells`.
         """
         model, offsets = self._model, getattr(self._data, "row_offsets", None)
-        if parts and offsets is None:
-            size = max(shard.stop for shard in parts)
-        else:
-            size = blocks.num_rows(model, state, self._data)
-        self._cut_up(size)
+        is_in_files = parts and offsets is None
+        last = max((shard.stop for shard in parts), default=0)
+        self._cut_up(last if is_in_files else blocks.num_rows(model, state, self._data))
         if not parts:
             for shard in self._places:
                 place = slice(*shard)
@@ -185,7 +172,7 @@ class RowsElsewhere:
 
     def due(self, recorder: Any) -> bool:
         """Is it time to commit, and for a cut?"""
-        return self._sweep >= self._cut + self._every or recorder.waiting >= _MOST_WAITING
+        return self._sweep >= self._cut + self._cluster.cut or recorder.waiting >= _MOST_WAITING
 
     def save(self) -> None:
         """Have the rows written to files, which a checkpoint may then count on."""
@@ -245,17 +232,12 @@ class RowsElsewhere:
 
     def _done(self, task: Task, home: int) -> Done:
         """The task's result; by another worker where one could not read or write a file."""
+        executor = self._cluster.executor
         for i in range(_TRIES - 1):
             try:
-                return self._executor.run(task, home + i)
+                return executor.run(task, home + i)
             except WorkersLostError:
                 raise
             except OSError:
                 time.sleep(_PAUSE)
-        return self._executor.run(task, home + _TRIES - 1)
-
-
-def _costs(data: object, size: int) -> Array:
-    """What each row costs in proportion, as far as the data say."""
-    costs = getattr(data, "row_costs", None)
-    return np.ones(size) if costs is None else np.asarray(costs)
+        return executor.run(task, home + _TRIES - 1)

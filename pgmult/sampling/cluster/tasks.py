@@ -81,11 +81,9 @@ class Task:
     @property
     def name(self) -> str:
         """A name that no other task has."""
-        return (
-            f"pgmult-{self.kind}-{self.run}-{self.session}-chain{self.chain}"
-            f"-rows{self.start}-{self.stop}-sweep{self.sweep}"
-            + "".join(f"-{number}" for number, _ in self.asks[-1:])
-        )
+        place = f"chain{self.chain}-rows{self.start}-{self.stop}-sweep{self.sweep}"
+        ask = "".join(f"-{number}" for number, _ in self.asks[-1:])
+        return f"pgmult-{self.kind}-{self.run}-{self.session}-{place}{ask}"
 
     @property
     def words(self) -> str:
@@ -145,10 +143,8 @@ class _Memory:
                     importlib.import_module(module)
                 with reading(run.path / "meta.json"):
                     model = decode(run.meta["model"], modules=task.modules)
-                self._runs[task.run] = (
-                    model,
-                    run.inputs(task.modules, ("data",), check=False)["data"],
-                )
+                inputs = run.inputs(task.modules, ("data",), check=False)
+                self._runs[task.run] = model, inputs["data"]
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:
@@ -161,8 +157,7 @@ class _Memory:
             chain = task.run, task.chain
             if self._sessions.get(chain) != task.session:  # another driver, perhaps other shards
                 self._sessions[chain] = task.session
-                for key in [key for key in self._rows if key[:2] == chain]:
-                    del self._rows[key]
+                self._drop(chain)
             return self._rows.pop((*chain, task.start, task.stop), None)
 
     def give(self, task: Task, rows: _Rows, size: int) -> None:
@@ -176,12 +171,14 @@ class _Memory:
             while others and available_memory() < size:
                 del self._rows[others.pop(0)]  # used least recently
 
+    def _drop(self, chain: tuple[str, int]) -> None:
+        self._rows = {key: rows for key, rows in self._rows.items() if key[:2] != chain}
+
     def forget(self, task: Task) -> None:
         """Drop a chain's rows, and the run's data with the last of its chains."""
         with self.lock:
             self._sessions.pop((task.run, task.chain), None)
-            for key in [key for key in self._rows if key[:2] == (task.run, task.chain)]:
-                del self._rows[key]
+            self._drop((task.run, task.chain))
             if not any(run == task.run for run, _ in self._sessions):
                 self._runs.pop(task.run, None)
 
@@ -203,9 +200,8 @@ def work(task: Task, threads: int = 1) -> Done:
         Whatever the model raises, with a note that names the rows.
     """
     if task.version != __version__:
-        raise ValueError(
-            f"workers must have the pgmult of the driver, {task.version}, and one has {__version__}"
-        )
+        wanted = f"the pgmult of the driver, {task.version}"
+        raise ValueError(f"workers must have {wanted}, and one has {__version__}")
     _hold_memory()
     if task.kind == "forget":
         _memory.forget(task)
