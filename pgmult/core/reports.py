@@ -23,6 +23,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from pgmult.core._version import __version__
@@ -239,10 +240,12 @@ class Report:
         places = {section.title: section.place for section in shown}
         targets = places | {section.key: section.key for section in shown if section.key}
         verdict = tag("div", tag("ul", [_bullet(s, targets) for s in self.verdict]), id="verdict")
-        contents = _contents(places) if len(shown) >= _LONG else None
+        links = (tag("li", tag("a", title, href=f"#{place}")) for title, place in places.items())
+        contents = tag("nav", tag("ul", links), aria_label="On this page")
         notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
-        return page(self.title, notice, verdict, contents, sections, style=style)
+        contents_if_long = contents if len(shown) >= _LONG else None
+        return page(self.title, notice, verdict, contents_if_long, sections, style=style)
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""
@@ -303,9 +306,8 @@ def _headed(title: str, lines: Sequence[str]) -> str:
 
 
 def _paragraphs(sentences: Sequence[str], width: int) -> str:
-    return "\n".join(
-        textwrap.fill(s, width, initial_indent="* ", subsequent_indent="  ") for s in sentences
-    )
+    wrapper = textwrap.TextWrapper(width, "* ", "  ")
+    return "\n".join(map(wrapper.fill, sentences))
 
 
 def _cell(cell: Cell, many: str | None = None) -> Markup:
@@ -331,18 +333,9 @@ def _bullet(sentence: str, places: Mapping[str, str]) -> Markup:
     place = places.get(sentence.to) if isinstance(sentence, Leading) else None
     if place is None:
         return tag("li", sentence)
-    parts: list[str | Markup] = []
-    end = 0
-    for match in _NUMBER.finditer(sentence):
-        parts += [str(sentence[end : match.start()]), tag("a", match[0], href=f"#{place}")]
-        end = match.end()
-    return tag("li", [*parts, str(sentence[end:])])
-
-
-def _contents(places: Mapping[str, str]) -> Markup:
-    """A table of contents."""
-    links = (tag("li", tag("a", title, href=f"#{place}")) for title, place in places.items())
-    return tag("nav", tag("ul", links), aria_label="On this page")
+    between = map(str, _NUMBER.split(sentence))
+    links = (tag("a", match[0], href=f"#{place}") for match in _NUMBER.finditer(sentence))
+    return tag("li", zip_longest(between, links))
 
 
 def _bullets(sentences: Sequence[str]) -> Markup:

@@ -156,11 +156,8 @@ class Score:
             If the other score is of other observations.
         """
         if not np.array_equal(self.totals, reference.totals):
-            raise ValueError(
-                f"the scores must be of the same observations, got {self.totals.sum():,} in"
-                f" {len(self.totals):,} units and {reference.totals.sum():,} in"
-                f" {len(reference.totals):,}"
-            )
+            got = [f"{x.sum():,} in {len(x):,} units" for x in (self.totals, reference.totals)]
+            raise ValueError(f"scores must be of the same observations, got {' and '.join(got)}")
         mean, error = mean_by_token(self.by_unit - reference.by_unit, self.totals)
         if np.count_nonzero(self.totals) < 2:
             error = np.inf  # one unit says nothing of others

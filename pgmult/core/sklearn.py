@@ -51,10 +51,8 @@ def refuse_dates(X: object) -> None:
     if isinstance(X, _TypedColumns):
         for name, kind in zip(X.columns, X.dtypes, strict=True):
             if str(kind).lower().startswith(("datetime", "date", "timedelta", "period")):
-                raise ValueError(
-                    f"column {str(name)!r} of X has dates, got {kind} (make numbers of them, such"
-                    " as years)"
-                )
+                got = f"{kind} (make numbers of them, such as years)"
+                raise ValueError(f"column {str(name)!r} of X has dates, got {got}")
 
 
 def as_seed(random_state: object) -> int:

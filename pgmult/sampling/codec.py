@@ -63,29 +63,21 @@ def encode(value: object, arrays: dict[str, Array] | None = None, place: str = "
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         if "<locals>" in kind.__qualname__:
-            raise TypeError(
-                f"{place} cannot be stored: its class {kind.__qualname__} is defined inside a"
-                " function (define it at the top level of a module)"
-            )
+            hint = "is defined inside a function (define it at the top level of a module)"
+            raise TypeError(f"{place} cannot be stored: its class {kind.__qualname__} {hint}")
         names = [field.name for field in fields(value) if field.init]
         content = {n: encode(getattr(value, n), arrays, f"{place}.{n}") for n in names}
         return {"$class": f"{kind.__module__}:{kind.__qualname__}", "fields": content}
-    raise TypeError(
-        f"{place} cannot be stored: it is a {type(value).__name__}, not a number, a string, an"
-        " array, a tuple, a list, a mapping with string keys or a dataclass of these"
-    )
+    kinds = "a number, a string, an array, a tuple, a list, a mapping with string keys"
+    got = f"{type(value).__name__}, not {kinds} or a dataclass of these"
+    raise TypeError(f"{place} cannot be stored: it is a {got}")
 
 
-def _encode_array(
-    value: "Array | np.generic", arrays: dict[str, Array] | None,
-    place: str,
-) -> Any:  # fmt: skip
+def _encode_array(value: "Array | np.generic", arrays: dict[str, Array] | None, place: str) -> Any:
     array = np.asanyarray(value)  # one in a file stays it
     if array.dtype.kind not in "biufUSM" or (arrays is None and array.dtype.kind in "SM"):
-        raise TypeError(
-            f"{place} cannot be stored: it is an array of dtype {array.dtype}, not of numbers,"
-            " dates or strings"
-        )
+        got = f"an array of dtype {array.dtype}, not of numbers, dates or strings"
+        raise TypeError(f"{place} cannot be stored: it is {got}")
     if isinstance(value, np.generic):
         return {"$scalar": array.dtype.str, "value": encode(array.item())}
     if arrays is not None:
@@ -147,10 +139,8 @@ def _find_class(name: str, modules: Collection[str]) -> type:
     elif module in modules and module in sys.modules:
         kind = sys.modules[module]
     else:
-        raise ValueError(
-            f"{name} is not a class of pgmult, and only those are made from a file"
-            " (pass model= and data= made by the same modules)"
-        )
+        hint = "pass model= and data= made by the same modules"
+        raise ValueError(f"{name} is not of pgmult: its objects are not made from a file ({hint})")
     for attribute in qualname.split("."):
         kind = getattr(kind, attribute, None)
     if not (isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module):

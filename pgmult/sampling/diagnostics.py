@@ -23,10 +23,9 @@ memory.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from pgmult.core.typing import BoolArray
+from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 MIN_DRAWS = 4
 """Draws a chain must have for any of these numbers to be defined."""
@@ -36,8 +35,6 @@ R_HAT_LIMIT = 1.01
 
 _BY_CHANCE = 12.0  # over the effective draws: how far chance lifts the worst R-hat of many
 _BATCH = 2**20  # draws worked on at once: 8 MB an intermediate array
-
-FloatArray = NDArray[np.float64]
 
 
 class ConvergenceWarning(UserWarning):
@@ -94,22 +91,16 @@ def _by_entry(statistic: Callable[[FloatArray], FloatArray], draws: ArrayLike) -
     """Apply ``(entries, chain, draw) -> (entries,)`` to ``(chain, draw, ...)``, in batches."""
     array = np.asarray(draws)
     if array.ndim < 2 or array.shape[0] < 1 or array.shape[1] < MIN_DRAWS:
-        raise ValueError(
-            f"draws must be (chain, draw, ...) with at least {MIN_DRAWS} draws a chain,"
-            f" got shape {array.shape}"
-        )
-    chains, length = array.shape[:2]
-    columns = array.reshape(chains, length, -1)
-    num_entries = columns.shape[2]
-    result = np.empty(num_entries)
-    batch = max(1, _BATCH // (chains * length))
+        wanted = f"(chain, draw, ...) with at least {MIN_DRAWS} draws a chain"
+        raise ValueError(f"draws must be {wanted}, got shape {array.shape}")
+    columns = np.moveaxis(array.reshape(*array.shape[:2], -1), 2, 0)
+    result = np.empty(len(columns))
+    batch = max(1, _BATCH // (array.shape[0] * array.shape[1]))
     with np.errstate(all="ignore"):
-        for start in range(0, num_entries, batch):
-            piece = columns[:, :, start : start + batch]
-            entries = np.ascontiguousarray(np.moveaxis(piece, 2, 0), dtype=np.float64)
-            values = statistic(entries)
-            values[np.isnan(entries).any(axis=(1, 2))] = np.nan
-            result[start : start + batch] = values
+        for start in range(0, len(columns), batch):
+            entries = np.ascontiguousarray(columns[start : start + batch], dtype=np.float64)
+            is_whole = ~np.isnan(entries).any(axis=(1, 2))
+            result[start : start + batch] = np.where(is_whole, statistic(entries), np.nan)
     return result.reshape(array.shape[2:])
 
 
@@ -123,18 +114,16 @@ def _normal_scores(x: FloatArray) -> FloatArray:
     """Normal quantiles of the ranks within each entry; ties share their mean rank."""
     flat = x.reshape(len(x), -1)
     size = flat.shape[1]
+
+    def first_of_equals(ordered: FloatArray) -> IntArray:
+        is_new = np.insert(ordered[:, 1:] != ordered[:, :-1], 0, True, axis=1)
+        return np.asarray(np.maximum.accumulate(np.where(is_new, np.arange(size), 0), axis=1))
+
     order = np.argsort(flat, axis=1, kind="stable")
     ordered = np.take_along_axis(flat, order, axis=1)
-    position = np.arange(size)
-    differs = ordered[:, 1:] != ordered[:, :-1]
-    first = np.zeros(flat.shape, dtype=np.int64)
-    first[:, 1:] = np.where(differs, position[1:], 0)
-    np.maximum.accumulate(first, axis=1, out=first)
-    last = np.full(flat.shape, size - 1)
-    last[:, :-1] = np.where(differs, position[:-1], size - 1)
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    first, last = first_of_equals(ordered), first_of_equals(ordered[:, ::-1])[:, ::-1]
     ranks = np.empty(flat.shape)
-    np.put_along_axis(ranks, order, 0.5 * (first + last) + 1.0, axis=1)
+    np.put_along_axis(ranks, order, 0.5 * (first + size - 1 - last) + 1.0, axis=1)
     scores: FloatArray = ndtri((ranks - 0.375) / (size + 0.25))
     return scores.reshape(x.shape)
 
@@ -143,12 +132,7 @@ def _r_hat(x: FloatArray) -> FloatArray:
     halves = _halves(x)
     median = np.median(halves.reshape(len(halves), -1), axis=1)[:, None, None]
     bulk, tail = (_plain_r_hat(_normal_scores(y)) for y in (halves, np.abs(halves - median)))
-    return np.where(_spread(halves) > 0.0, np.fmax(bulk, tail), np.nan)
-
-
-def _spread(x: FloatArray) -> FloatArray:
-    spread: FloatArray = x.max(axis=(1, 2)) - x.min(axis=(1, 2))
-    return spread
+    return np.where(np.ptp(halves, axis=(1, 2)) > 0.0, np.fmax(bulk, tail), np.nan)
 
 
 def _plain_r_hat(x: FloatArray) -> FloatArray:
@@ -198,4 +182,5 @@ def _ess(x: FloatArray) -> FloatArray:
     even_stop, pair_stop = (np.take_along_axis(y, stop, axis=1)[:, 0] for y in (even, pairs))
     extra = np.where((even_stop > 0.0) | (pair_stop >= 0.0), even_stop, 0.0)
     tau = np.maximum(-1.0 + 2.0 * summed + extra, 1.0 / np.log10(total))
-    return np.where(_spread(x) < np.finfo(np.float64).resolution, float(total), total / tau)
+    is_constant = np.ptp(x, axis=(1, 2)) < np.finfo(np.float64).resolution
+    return np.asarray(np.where(is_constant, float(total), total / tau))

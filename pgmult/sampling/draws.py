@@ -83,7 +83,8 @@ class Draws(Mapping[str, NDArray[Any]]):
             if len(shape) != 2 + len(named):
                 expected = ", ".join(["chain", "draw", *named])
                 raise ValueError(f"draws of {name} must have shape ({expected}), got {shape}")
-            self.dims[name] = ("chain", _draw_axis(self.every.get(name, 1)), *named)
+            axis = f"every_{self.every[name]}" if self.every.get(name, 1) > 1 else "draw"
+            self.dims[name] = ("chain", axis, *named)
             self._label_axes(name, self.dims[name], shape)
         for name, values in self.sample_stats.items():
             if np.ndim(values) != 2:
@@ -286,10 +287,8 @@ class Draws(Mapping[str, NDArray[Any]]):
         except FileNotFoundError:  # draws that were saved without their data
             data = None
         if data is None:
-            raise ValueError(
-                "data must be given, for these draws were saved without them (those of"
-                " pgmult.sample know theirs, with and without store=)"
-            )
+            hint = "those of pgmult.sample know theirs, with and without store="
+            raise ValueError(f"data must be given, as these draws were saved without them ({hint})")
         return data
 
     def is_of(self, data: object) -> bool:
@@ -306,20 +305,14 @@ class Draws(Mapping[str, NDArray[Any]]):
     def _known(self) -> Origin:
         if self.origin is None:
             raise ValueError(
-                "posterior must know its model, and these draws came without one: take them from"
-                " pgmult.sample, from pgmult.load (with model=, where its class is your own), or"
-                " give Posterior(..., origin=Origin.of(model, data))"
+                "posterior must know its model: take it from pgmult.sample, from pgmult.load (with"
+                " model=, if its class is yours), or give Posterior(origin=Origin.of(model, data))"
             )
         return self.origin
 
     def is_labelled(self, name: str) -> bool:
         """Whether a variable has an axis whose labels need not agree between chains."""
         return not self.label_dims.isdisjoint(self.dims.get(name, ()))
-
-
-def _draw_axis(every: int) -> str:
-    """The name of the axis of draws, of a variable that is kept of every so manyth."""
-    return "draw" if every == 1 else f"every_{every}"
 
 
 def _labels(labels: ArrayLike) -> NDArray[Any]:

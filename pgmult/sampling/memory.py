@@ -99,9 +99,8 @@ def _check_memory(sizes: Mapping[str, int]) -> None:
     needed, available = sum(sizes.values()), available_memory()
     if needed > available:
         largest = max(sizes, key=lambda name: sizes[name])
+        total, most, room = (f"{n / 1e9:.3g} GB" for n in (needed, sizes[largest], available))
         raise MemoryError(
-            f"the draws to keep take {needed / 1e9:.3g} GB, {largest} alone"
-            f" {sizes[largest] / 1e9:.3g} GB, and {available / 1e9:.3g} GB of memory are available"
-            " (keep fewer variables with keep=, fewer draws with thin=, or write them to disk with"
-            " store=)"
+            f"the draws to keep take {total}, {largest} alone {most}, and {room} of memory are"
+            " available (keep= and thin= keep fewer, store= writes them to disk)"
         )

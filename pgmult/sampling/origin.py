@@ -94,8 +94,6 @@ def stored_model(run: RunReader, model: object, modules: Collection[str]) -> Any
             return decode(run.meta["model"], modules=modules)
     tree = json.loads(json.dumps(encode(model, place="model")))
     if tree != run.meta["model"]:
-        raise ValueError(
-            f"model must be that of the draws in {run.path}, {run.meta['attrs'].get('model')},"
-            f" got {model!r}"
-        )
+        wanted = f"that of the draws in {run.path}, {run.meta['attrs'].get('model')}"
+        raise ValueError(f"model must be {wanted}, got {model!r}")
     return model
