@@ -287,8 +287,8 @@ class Draws(Mapping[str, NDArray[Any]]):
         except FileNotFoundError:  # draws that were saved without their data
             data = None
         if data is None:
-            hint = "those of pgmult.sample know theirs, with and without store="
-            raise ValueError(f"data must be given, as these draws were saved without them ({hint})")
+            why = "these draws were saved without them (those of pgmult.sample know theirs)"
+            raise ValueError(f"data must be given, for {why}")
         return data
 
     def is_of(self, data: object) -> bool:
