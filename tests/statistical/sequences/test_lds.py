@@ -10,7 +10,6 @@ import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.priors import HalfT, MatrixNormalInverseWishart
-from pgmult.sampling.blocks import answer
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import white_paths
 from pgmult.sequences.data.sequences import as_sequences
@@ -352,7 +351,7 @@ def sites_alone(self, rng, state, data):
     state, held, _ = moves.local_step(rng, state)
 
     def ask(question):
-        return answer(self, question, rng, state, held, data)[2]
+        return self.answer(question, rng, state, held, data)[2]
 
     moved, _ = moves.around_sites(rng, state, ask)
     sd = moved.noise_sd
