@@ -157,10 +157,6 @@ class GroupTerm:
         codes = np.maximum(self.codes, 0)
         return np.asarray(np.where((self.codes >= 0)[:, None], effects[codes], 0.0))
 
-    def new_times(self) -> FloatArray:
-        """When the levels are that are not known."""
-        return times_of(self.new[:, 0].tolist(), self.name)
-
 
 def times_of(labels: Sequence[str], name: str) -> FloatArray:
     """Numbers, or dates as days.

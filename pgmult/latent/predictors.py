@@ -21,7 +21,7 @@ from pgmult.core.arguments import brief
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.design import Design, terms_named
-from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm
+from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm, times_of
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
 from pgmult.latent.sparse import SparseMatrix
@@ -49,13 +49,9 @@ class _Piece(NamedTuple):
 
     def noise(self, key: NDArray[np.uint64], num: int) -> FloatArray:
         """Standard normal numbers of new levels, so many of each column that rows see."""
-        bits = mixed_bits((self.keys[:, None] + _numbered(key[:1], num)) ^ key[1])
+        numbered = mixed_bits(key[:1] + np.arange(1, num + 1, dtype=np.uint64) * WEYL)
+        bits = mixed_bits((self.keys[:, None] + numbered) ^ key[1])
         return np.asarray(ndtri(((bits >> np.uint64(12)) + 0.5) * 2.0**-52))
-
-    def spread(self, x: FloatArray, noise: FloatArray) -> FloatArray:
-        """Weights of new levels at hyperparameters."""
-        assert isinstance(self.prior, LevelEffects | Scaled)
-        return self.prior.spread(x, noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,12 +87,11 @@ class Latent:
         """Standard deviations at hyperparameters, slopes in the units of their columns."""
         sds = []
         for piece, at in zip(self.pieces, self.family.hyperparameters, strict=True):
-            if piece.units is None:
-                sds.append(np.exp(log_sd(x[at][: piece.prior.num_sds])))
-            else:
-                assert isinstance(piece.prior, LevelEffects)
+            if isinstance(piece.prior, LevelEffects) and piece.units is not None:
                 root = piece.units @ piece.prior.cov_root(x[at])
                 sds.append(np.sqrt(np.sum(root**2, axis=1)))
+            else:
+                sds.append(np.exp(log_sd(x[at][: piece.prior.num_sds])))
         return np.concatenate(sds)
 
     def predictors(self, weights: FloatArray) -> FloatArray:
@@ -126,8 +121,8 @@ class Latent:
                 noise = piece.noise(key, 1 if self.is_shared else num)
                 for score in range(num):
                     column = noise[:, 0 if self.is_shared else score]
-                    new = piece.spread(x[score if len(x) == num else 0, at], column)
-                    psi[:, score] += piece.fresh @ new
+                    at_score = x[score if len(x) == num else 0, at]
+                    psi[:, score] += piece.fresh @ piece.prior.spread(at_score, column)
         return psi
 
 
@@ -137,12 +132,6 @@ def mixed_bits(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     z = z * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(z ^ (z >> np.uint64(31)))
-
-
-def _numbered(bits: NDArray[np.uint64], num: int) -> NDArray[np.uint64]:
-    """So many numbers of each."""
-    steps: NDArray[np.uint64] = np.arange(1, num + 1, dtype=np.uint64) * WEYL
-    return mixed_bits(bits + steps)
 
 
 def _keys(names: Iterable[str]) -> NDArray[np.uint64]:
@@ -164,12 +153,11 @@ def latent_of(
         Columns of the design matrix to take.
     """
     priors = priors or {}
-    pieces = [_coefficients(design, priors, columns)]
-    pieces += [_piece(term, priors_of(term, priors)) for term in design.terms]
+    pieces = [_piece(term, priors_of(term, priors)) for term in design.terms]
+    pieces = [_coefficients(design, priors, columns), *pieces]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
-    matrices = [sparse.csr_array(piece.design) for piece in pieces]
-    family = Additive([piece.prior for piece in pieces], sparse.hstack(matrices), offset)
-    return Latent(family, tuple(pieces))
+    together = sparse.hstack([sparse.csr_array(piece.design) for piece in pieces])
+    return Latent(Additive([piece.prior for piece in pieces], together, offset), tuple(pieces))
 
 
 # --------------------------------------------------------------------------- one term
@@ -183,12 +171,12 @@ def _coefficients(design: Design, priors: Priors, columns: slice | NDArray[np.bo
     shared = priors.get("fixed")
     if not isinstance(shared, HalfT | Horseshoe):
         return _Piece(Fixed(len(names), scales), matrix, names)
-    learned = np.array([i for i, name in enumerate(names) if name not in ("Intercept", *priors)])
+    learned = [i for i, name in enumerate(names) if name not in ("Intercept", *priors)]
     is_local = isinstance(shared, Horseshoe)
-    dof = shared.dof if isinstance(shared, HalfT) else 1.0
     prior = Shrunk(
-        np.zeros(len(names)) + scales, learned.astype(np.int64), shared.scale, dof, is_local
-    )
+        np.zeros(len(names)) + scales, np.array(learned, dtype=np.int64), shared.scale,
+        getattr(shared, "dof", 1.0), is_local,
+    )  # fmt: skip
     local = [f"fixed[{names[i]}]" for i in learned] if is_local else []
     return _Piece(prior, matrix, names, sds=("fixed", *local))
 
@@ -198,43 +186,41 @@ def _piece(term: FormulaTerm, priors: Mapping[type, Any]) -> _Piece:
     sd = priors.get(HalfT, _SD)
     prior = {"scale": sd.scale, "dof": sd.dof}
     names = [f"{term.name}[{level}]" for level in term.levels]
+    sds: tuple[str, ...] = (term.name,)
     if isinstance(term, SplineTerm):
-        one = Scaled(SparseMatrix.of(sparse.eye_array(term.size)), **prior)
-        return _Piece(one, term.basis, names, sds=(term.name,))
+        smooth = Scaled(SparseMatrix.of(sparse.eye_array(term.size)), **prior)
+        return _Piece(smooth, term.basis, names, sds=sds)
     if isinstance(term, ProcessTerm):
-        length = priors.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
-        process = Basis(
-            term.frequencies, len(term.expressions), length=length.median / term.unit,
-            length_sd=length.sd, **prior,
-        )  # fmt: skip
-        return _Piece(process, term.basis, names, sds=(term.name,))
+        length, num = _length_of(term, priors), len(term.expressions)
+        more = {"length": length.median / term.unit, "length_sd": length.sd}
+        return _Piece(Basis(term.frequencies, num, **prior, **more), term.basis, names, sds=sds)
     levels = ["\0".join([term.name, *row]) for row in term.new.tolist()]
     keys = _keys(f"{level}\0{i}" for level in levels for i in range(term.width))
     if term.times is not None:
-        # the value at the middle time, which has no weight, is 0
-        free = np.delete(np.arange(term.size), term.size // 2)
-        walk = Scaled.walk(term.times, **prior)
+        free = np.delete(np.arange(term.size), term.size // 2)  # the middle one, without weight
         design, fresh = _at_times(term)
-        return _Piece(
-            walk, design[:, free], [names[i] for i in free], fresh, (term.name,), keys=keys
-        )
+        walk = Scaled.walk(term.times, **prior)
+        return _Piece(walk, design[:, free], [names[i] for i in free], fresh, sds, keys=keys)
     values = np.ones((len(term.codes), 1)) if term.slopes is None else term.slopes.values
     columns = _by_level(term.codes, values, len(term.known))
     if term.neighbours is not None:
-        return _Piece(
-            Areas.of(term.neighbours, term.size, **prior), columns, names, None, (term.name,)
-        )
+        return _Piece(Areas.of(term.neighbours, term.size, **prior), columns, names, None, sds)
     fresh = _by_level(-1 - term.codes, values, len(term.new)) if len(term.new) else None
     if term.slopes is None:
         alone = LevelEffects(len(term.known), 1, **prior)
-        return _Piece(alone, columns, names, fresh, (term.name,), keys=keys)
+        return _Piece(alone, columns, names, fresh, sds, keys=keys)
     scales = sd.scale * term.slopes.scale if HalfT in priors else np.full(term.width, sd.scale)
-    wide = LevelEffects(
-        len(term.known), term.width, scales, sd.dof, priors.get(LKJ, _CORRELATION).eta
-    )
+    eta = priors.get(LKJ, _CORRELATION).eta
+    wide = LevelEffects(len(term.known), term.width, scales, sd.dof, eta)
     sds = tuple(f"{term.name}[{name}]" for name in term.slopes.names)
     units = term.slopes.unscale(np.eye(term.width))
     return _Piece(wide, columns, names, fresh, sds, units, keys)
+
+
+def _length_of(term: ProcessTerm, priors: Mapping[type, Any]) -> LogNormal:
+    """The prior of a process's length scale, in units of its inputs."""
+    length: LogNormal = priors.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
+    return length
 
 
 def _by_level(codes: IntArray, values: FloatArray, num_levels: int) -> sparse.csr_array:
@@ -251,32 +237,28 @@ def _at_times(term: GroupTerm) -> tuple[sparse.csr_array, sparse.csr_array | Non
     At a new time between two known ones the value is on the straight line and a Brownian bridge
     beside it; before the first and after the last it walks on.
     """
-    times, num = term.times, len(term.new)
-    assert times is not None
-    intercept = np.ones((len(term.codes), 1))
+    times, num, intercept = np.asarray(term.times), len(term.new), np.ones((len(term.codes), 1))
     design = _by_level(term.codes, intercept, term.size)
     if not num:
         return design, None
-    at = term.new_times()
+    at, new = times_of(term.new[:, 0].tolist(), term.name), np.arange(num)
     inside = np.clip(at, times[0], times[-1])
     after = np.clip(np.searchsorted(times, inside), 1, term.size - 1)
     before, gap = times[after - 1], times[after] - times[after - 1]
     share = (inside - before) / gap
-    new = np.arange(num)
     places = (np.append(new, new), np.append(after - 1, after))
     line = sparse.csr_array((np.append(1.0 - share, share), places), shape=(num, term.size))
     # beyond an end (-1 and 1) times share their way out; within a gap they share a bridge
-    side = np.sign(at - inside)
-    out = np.abs(at - inside)
+    side, out = np.sign(at - inside), np.abs(at - inside)
     cov = np.minimum(out[:, None], out) * (side[:, None] == side) * (side != 0.0)
     low, high = np.minimum(share[:, None], share), np.maximum(share[:, None], share)
     bridge = (after[:, None] == after) & (side == 0.0) & (side[:, None] == 0.0)
     cov = (cov + np.where(bridge, gap * low * (1.0 - high), 0.0)) / Scaled.unit_of(times)
-    # a time's own number moves no time that is nearer to what is known
-    nearest = np.argsort(out + share, kind="stable")
     cov += _SINGULAR * cov.max() * np.eye(num)  # labels may write one time in several ways
+    # a time's own number moves no time that is nearer to what is known
+    nearest = np.ix_(*[np.argsort(out + share, kind="stable")] * 2)
     root = np.zeros((num, num))
-    root[np.ix_(nearest, nearest)] = np.linalg.cholesky(cov[np.ix_(nearest, nearest)])
+    root[nearest] = np.linalg.cholesky(cov[nearest])
     fresh = _by_level(-1 - term.codes, intercept, num)
     return design + fresh @ line, sparse.csr_array(fresh @ root)
 
@@ -301,19 +283,20 @@ def as_priors(priors: object, name: str) -> dict[str, Distribution | tuple[Distr
             f"{name} must be a mapping from terms to distributions, got {brief(priors)}"
         )
     for key, prior in priors.items():
-        distributions = _as_tuple(prior)
-        if not isinstance(key, str) or not all(isinstance(x, Distribution) for x in distributions):
+        if not isinstance(key, str) or not all(
+            isinstance(x, Distribution) for x in _as_tuple(prior)
+        ):
             raise TypeError(
                 f"{name} must give each term a distribution of pgmult.priors (Normal, HalfT,"
                 f" Horseshoe, LKJ, LogNormal), or a tuple of them, got {brief(prior)} for"
                 f" {brief(key)}"
             )
-        for one in distributions:
-            if isinstance(one, Normal) and one.mean != 0.0:
-                raise ValueError(
-                    f"{name}: the mean of {key!r} must be 0, got {one.mean} (what is known of an"
-                    " effect goes into offset(...))"
-                )
+        means = [one.mean for one in _as_tuple(prior) if isinstance(one, Normal)]
+        if any(means):
+            raise ValueError(
+                f"{name}: the mean of {key!r} must be 0, got {means[0]} (what is known of an"
+                " effect goes into offset(...))"
+            )
     return dict(priors)
 
 
@@ -332,22 +315,20 @@ def check_priors(design: Design, priors: Priors, learns_scales: bool = False) ->
     ValueError
         If a prior is of a term that the model does not have.
     """
-    columns: dict[str, tuple[type, ...]] = dict.fromkeys(design.names.tolist(), (Normal,))
-    fixed = {"fixed": (Normal, HalfT, Horseshoe) if learns_scales else (Normal,), **columns}
-    allowed: dict[str, tuple[type, ...]] = {}
-    for term in design.terms:
-        more = (LogNormal,) if term.kind == "process" else (LKJ,) if term.kind == "slopes" else ()
-        allowed[term.name] = (HalfT, *more)
-    titles = [*fixed, *(term.title for term in design.terms)]
+    allowed: dict[str, Any] = dict.fromkeys(["fixed", *design.names.tolist()], (Normal,))
+    if learns_scales:
+        allowed["fixed"] = (Normal, HalfT, Horseshoe)
+    titles, more = list(allowed), {"process": (LogNormal,), "slopes": (LKJ,)}
+    titles += [term.title for term in design.terms]
+    of_terms = {term.name: (HalfT, *more.get(term.kind, ())) for term in design.terms}
     for key, prior in priors.items():
-        names = [key] if key in fixed else terms_named(key)
-        places = [allowed.get(name, fixed.get(name)) for name in names]
-        if not places or None in places:
+        kinds = [allowed[key]] if key in allowed else [of_terms.get(n) for n in terms_named(key)]
+        if not all(kinds) or not kinds:
             raise ValueError(f"priors has {key!r}, but the model has {', '.join(titles)}")
         for one in _as_tuple(prior):
-            for place in places:
-                if type(one) not in (place or ()):
-                    wanted = " and ".join(kind.__name__ for kind in place or ())
+            for kind in filter(None, kinds):
+                if type(one) not in kind:
+                    wanted = " and ".join(one.__name__ for one in kind)
                     raise ValueError(f"the prior of {key} is a {wanted}, got {one}")
 
 
@@ -388,19 +369,21 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
     for term in design.terms:
         set_priors = priors_of(term, priors)
         sd = set_priors.get(HalfT, _SD)
+        of_term = [("sd", sd)]
         if isinstance(term, GroupTerm) and term.slopes is not None:
             units = np.ones(term.width) if HalfT in set_priors else term.slopes.scale
-            for name, unit in zip(term.slopes.names, units, strict=True):
-                if name == "Intercept" and term.slopes.centre.any():
-                    name = "Intercept, where columns are average"
-                rows.append((term.title, f"sd of {name}", str(HalfT(sd.dof, sd.scale / unit))))
+            names = term.slopes.names.tolist()
+            if names[0] == "Intercept" and term.slopes.centre.any():
+                names[0] = "Intercept, where columns are average"
+            of_term = [
+                (f"sd of {name}", HalfT(sd.dof, sd.scale / unit))
+                for name, unit in zip(names, units, strict=True)
+            ]
             if term.width > 1:
-                rows.append((term.title, "correlations", str(set_priors.get(LKJ, _CORRELATION))))
-            continue
-        rows.append((term.title, "sd", str(sd)))
+                of_term.append(("correlations", set_priors.get(LKJ, _CORRELATION)))
         if isinstance(term, ProcessTerm):
-            length = set_priors.get(LogNormal, LogNormal(_LENGTH.median * term.unit, _LENGTH.sd))
-            rows.append((term.title, "length scale", str(length)))
+            of_term.append(("length scale", _length_of(term, set_priors)))
         if term.kind == "map":
-            rows.append((term.title, "share of neighbours", "Uniform(0, 1)"))
+            of_term.append(("share of neighbours", "Uniform(0, 1)"))
+        rows += [(term.title, parameter, str(prior)) for parameter, prior in of_term]
     return rows

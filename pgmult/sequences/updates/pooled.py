@@ -67,7 +67,7 @@ class Pooled(NamedTuple):
         places, key, effects = self.latent.family.hyperparameters, new_key(rng), [np.empty(0)]
         for piece, at in zip(self.latent.pieces, places, strict=True):
             if piece.fresh is not None:
-                effects.append(piece.spread(x[at], piece.noise(key, 1)[:, 0]))
+                effects.append(piece.prior.spread(x[at], piece.noise(key, 1)[:, 0]))
         return np.concatenate(effects)
 
     def move_stick(
