@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_flag, brief, under_name
 from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, report_new_labels
 from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.formulas import language
 from pgmult.formulas.coding import Coding, bases_of
 from pgmult.formulas.columns import (
     Columns,
@@ -61,34 +62,13 @@ from pgmult.formulas.columns import (
     source_of,
 )
 from pgmult.formulas.functions import NAMED, SPECIAL, State
-from pgmult.formulas.language import (
-    Call,
-    Formula,
-    Name,
-    Node,
-    Number,
-    Text,
-    names_in,
-    parse,
-    parse_expression,
-    sum_of,
-)
-from pgmult.formulas.language import Term as Product
+from pgmult.formulas.language import Call, Formula, Name, Node, Number, Text, names_in, parse
 from pgmult.formulas.maps import neighbours_of
-from pgmult.formulas.terms import (
-    KNOTS,
-    GroupTerm,
-    Inputs,
-    ProcessTerm,
-    Slopes,
-    SplineTerm,
-    Term,
-    process_term,
-    spline_term,
-    times_of,
-)
+from pgmult.formulas.terms import GroupTerm, Inputs, ProcessTerm, Slopes, SplineTerm, Term, times_of
 from pgmult.sampling.codec import fingerprint
 
+Table = Mapping[str, Any]
+_KNOTS = 10
 _COLLINEAR = 1e-7  # share of a column's length that the columns before it must leave unexplained
 _LARGEST = 1e100  # of a covariate, whose square must be a number, too
 _MOST_NAMED = 6  # areas that a map lacks
@@ -362,8 +342,8 @@ class Design:
         terms: list[Term] = []
         for term in self.terms:
             if not isinstance(term, GroupTerm):
-                nodes = tuple(map(parse_expression, term.expressions))
-                factors = tuple(map(parse_expression, term.factors))
+                nodes = tuple(map(language.parse_expression, term.expressions))
+                factors = tuple(map(language.parse_expression, term.factors))
                 inputs, multipliers, _ = _inputs_at(nodes, factors, self._coder, columns)
                 forms = [_text_of(node, columns) for node in nodes]
                 terms.append(replace(term, basis=term.rows(inputs, multipliers, forms)))
@@ -579,7 +559,7 @@ class _Random:
     effects: str = "1"
     map: str = ""
     inputs: tuple[Node, ...] = ()
-    factors: Product = ()
+    factors: language.Term = ()
     count: int = 0
     bound: float = 1.5
 
@@ -610,7 +590,7 @@ class _Plan:
 
     formula: Formula
     intercept: bool
-    fixed: list[Product]
+    fixed: list[language.Term]
     random: list[_Random]
     offsets: list[tuple[Node, str]]
     columns: set[str]
@@ -627,7 +607,7 @@ def _plan(formula: str | Formula | None, names: Sequence[str] = ()) -> _Plan:
 
 @lru_cache(maxsize=64)
 def _parts(formula: Formula) -> _Plan:
-    fixed: list[Product] = []
+    fixed: list[language.Term] = []
     random: list[_Random] = []
     offsets: list[tuple[Node, str]] = []
     for term in formula.terms:
@@ -682,7 +662,7 @@ def _groupings(call: Node, formula: Formula) -> list[_Random]:
             formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
         kind = "walk" if call.function == "rw" else "map"
         return [_Random(name, kind, names[:1], map=names[-1])]
-    intercept, slopes = sum_of(inside[0], formula)
+    intercept, slopes = language.sum_of(inside[0], formula)
     every = [*(["1"] if intercept else []), *(":".join(map(str, term)) for term in slopes)]
     if not every:
         formula.refuse(f"{call} has no effects (1 is an intercept)")
@@ -729,9 +709,9 @@ def _read_process(call: Node, formula: Formula) -> _Random:
     )
 
 
-def _read_curve(term: Product, at: int, formula: Formula) -> _Random:
+def _read_curve(term: language.Term, at: int, formula: Formula) -> _Random:
     call, others = term[at], (*term[:at], *term[at + 1 :])
-    match call.arguments, call.options or (("knots", Number(KNOTS)),):
+    match call.arguments, call.options or (("knots", Number(_KNOTS)),):
         case (x,), (("knots", Number(int() as count)),) if count >= 4:
             return _Random(
                 ":".join(map(str, term)), "spline", inputs=(x,), factors=others, count=count
@@ -754,12 +734,7 @@ def terms_named(text: str) -> list[str]:
 
 
 def _group(
-    random_term: _Random,
-    plan: _Plan,
-    table: Mapping[str, object],
-    coder: Coding,
-    columns: Columns,
-    maps: Mapping[str, Any],
+    random_term: _Random, plan: _Plan, table: Table, coder: Coding, columns: Columns, maps: Table
 ) -> GroupTerm:
     """Make a term of a grouping; slopes are centred wherever its levels have an intercept, too."""
     name, kind = random_term.name, random_term.kind
@@ -858,12 +833,12 @@ def _over_inputs(random_term: _Random, coder: Coding, columns: Columns) -> Term:
         tuple(labels), tuple(name for name in columns.names.tolist() if name in names),
     )  # fmt: skip
     if random_term.kind == "process":
-        return process_term(over, random_term.count, random_term.bound)
-    return spline_term(over, random_term.count)
+        return ProcessTerm.of(over, random_term.count, random_term.bound)
+    return SplineTerm.of(over, random_term.count)
 
 
 def _inputs_at(
-    nodes: Sequence[Node], factors: Product, coder: Coding, columns: Columns
+    nodes: Sequence[Node], factors: language.Term, coder: Coding, columns: Columns
 ) -> tuple[FloatArray, FloatArray, list[str]]:
     """What a term runs over, and what it is multiplied by: indicators of every label."""
     inputs = np.column_stack([coder.numbers(node, columns) for node in nodes])

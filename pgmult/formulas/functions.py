@@ -169,16 +169,12 @@ def _cyclic(
 
 
 def _learnt(
-    x: FloatArray,
-    df: int | None,
-    knots: list[float] | None,
-    ends: tuple[float, float],
-    is_cyclic: bool = False,
+    x: FloatArray, df: int | None, knots: Any, ends: tuple[float, float], is_cyclic: bool = False
 ) -> State:
     """The knots of a cubic spline, and combinations of its values there of average 0."""
     if (df is None) == (knots is None):
         raise ValueError("it takes df or knots, one of the two")
-    inner: Any = knots
+    inner = knots
     if df is not None:
         if not 1 <= df <= 1000:
             raise ValueError(f"df must be 1 to 1000, got {df}")

@@ -16,7 +16,7 @@ length 1 at the average document: a term's variance is what it adds there.
 
 >>> import numpy as np
 >>> x = np.linspace(0.0, 1.0, 50)[:, None]
->>> term = spline_term(Inputs("s(x)", ("x",), x, variables=("x",)), knots=6)
+>>> term = SplineTerm.of(Inputs("s(x)", ("x",), x, variables=("x",)), knots=6)
 >>> term.basis.shape, round(float(np.mean(np.sum(term.basis**2, axis=1))), 6)
 ((50, 4), 1.0)
 >>> bool(np.allclose(term.rows(x, np.ones((50, 1))), term.basis))
@@ -39,7 +39,6 @@ from pgmult.formulas.functions import natural_spline
 Forms = Sequence[Callable[[float], str]]
 _FEWEST_KNOTS = 4
 _NARROWEST = 0.3  # side of a box of several inputs, beside the longest
-KNOTS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,6 +292,42 @@ class ProcessTerm(BasisTerm):
     waves: IntArray
     kind: ClassVar[str] = "process"
 
+    @classmethod
+    def of(cls, over: Inputs, count: int, bound: float) -> "ProcessTerm":
+        """A Gaussian process over inputs.
+
+        Parameters
+        ----------
+        over : Inputs
+        count : int
+            Functions along the longest side.
+        bound : float
+            How far out the box ends, 1 being the data's own range.
+
+        Raises
+        ------
+        ValueError
+            If an input is constant.
+        """
+        inputs, names = over.values, over.expressions
+        low, high = inputs.min(axis=0), inputs.max(axis=0)
+        if not (high > low).all():
+            raise ValueError(
+                f"{over.name} needs different values of {names[int(np.argmin(high > low))]}"
+            )
+        centre, half = (low + high) / 2.0, (high - low) / 2.0
+        unit = float(half.max())
+        reach = bound * np.maximum(half / unit, _NARROWEST)
+        frequencies = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
+        waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
+        # of several inputs those that are not finer than the finest along the longest side
+        waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
+        levels, none = np.array([str(i) for i in range(len(waves))]), np.empty((0, 0))
+        term = cls(
+            over.name, over.variables, levels, none, names, over.factors, centre, unit, reach, waves
+        )
+        return replace(term, basis=term.rows(inputs, over.multipliers))
+
     @property
     def frequencies(self) -> FloatArray:
         """Frequency of each function, in radians per `unit`, ``(size,)``."""
@@ -320,42 +355,6 @@ class ProcessTerm(BasisTerm):
         return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))
 
 
-def process_term(over: Inputs, count: int, bound: float) -> ProcessTerm:
-    """A Gaussian process over inputs.
-
-    Parameters
-    ----------
-    over : Inputs
-    count : int
-        Functions along the longest side.
-    bound : float
-        How far out the box ends, 1 being the data's own range.
-
-    Raises
-    ------
-    ValueError
-        If an input is constant.
-    """
-    inputs, names = over.values, over.expressions
-    low, high = inputs.min(axis=0), inputs.max(axis=0)
-    if not (high > low).all():
-        raise ValueError(
-            f"{over.name} needs different values of {names[int(np.argmin(high > low))]}"
-        )
-    centre, half = (low + high) / 2.0, (high - low) / 2.0
-    unit = float(half.max())
-    reach = bound * np.maximum(half / unit, _NARROWEST)
-    frequencies = [np.arange(1, math.ceil(count * side / bound) + 1) for side in reach]
-    waves = np.stack(np.meshgrid(*frequencies, indexing="ij"), axis=-1).reshape(-1, len(reach))
-    # of several inputs those that are not finer than the finest along the longest side
-    waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
-    term = ProcessTerm(
-        over.name, over.variables, np.array(list(map(str, range(len(waves))))), np.empty((0, 0)),
-        names, over.factors, centre, unit, reach, waves,
-    )  # fmt: skip
-    return replace(term, basis=term.rows(inputs, over.multipliers))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SplineTerm(BasisTerm):
     """The bends of a smooth curve, or of one for each of several groups.
@@ -381,6 +380,45 @@ class SplineTerm(BasisTerm):
     line: FloatArray
     kind: ClassVar[str] = "spline"
 
+    @classmethod
+    def of(cls, over: Inputs, knots: int) -> "SplineTerm":
+        """The bends of a curve over one input, times each of its multipliers.
+
+        Raises
+        ------
+        ValueError
+            If x has fewer than four different values.
+        """
+        name, (expression,), x = over.name, over.expressions, over.values
+        distinct = np.unique(x)
+        if len(distinct) < _FEWEST_KNOTS:
+            raise ValueError(
+                f"{name} needs {_FEWEST_KNOTS} different values at least, got {len(distinct)}"
+                f" (write {expression} for a straight line, C({expression}) for a level each)"
+            )
+        places = np.quantile(distinct, np.linspace(0.0, 1.0, min(knots, len(distinct))))
+        cardinal = CubicSpline(places, np.eye(len(places)), bc_type="natural")
+        curvature, gaps = cardinal(places, 2), np.diff(places)
+        left, right = curvature[:-1], curvature[1:]  # second derivatives are straight in between
+        roughness = sum(np.einsum("i,ia,ib->ab", gaps / 3.0, end, end) for end in (left, right))
+        cross = np.einsum("i,ia,ib->ab", gaps / 6.0, left, right)
+        scale, vectors = np.linalg.eigh(roughness + cross + cross.T)
+        bends = vectors[:, 2:] / np.sqrt(scale[2:])  # the other two are the straight lines
+        num = bends.shape[1]
+        levels = np.array([f"{label}{i}" for label in over.labels for i in range(num)])
+        plain = cls(
+            name, over.variables, levels, np.empty((0, 0)), over.expressions, over.factors, places,
+            bends, np.zeros((2, num)),
+        )  # fmt: skip
+        straight = np.column_stack([np.ones(len(x)), x])
+        line = np.linalg.lstsq(straight, plain.rows(x, 1.0), rcond=None)[0].astype(np.float64)
+        term = replace(plain, line=line)
+        length = np.sqrt(np.mean(np.sum(term.rows(x, over.multipliers) ** 2, axis=1)))
+        if not length > 0.0:
+            raise ValueError(f"{name} is 0 in every row (leave it out)")
+        term = replace(term, bends=bends / length, line=line / length)
+        return replace(term, basis=term.rows(x, over.multipliers))
+
     def rows(
         self, inputs: FloatArray, multipliers: FloatArray | float, forms: Forms = ()
     ) -> FloatArray:
@@ -395,41 +433,3 @@ class SplineTerm(BasisTerm):
 
 
 Term = GroupTerm | SplineTerm | ProcessTerm
-
-
-def spline_term(over: Inputs, knots: int = KNOTS) -> SplineTerm:
-    """The bends of a curve over one input, times each of its multipliers.
-
-    Raises
-    ------
-    ValueError
-        If x has fewer than four different values.
-    """
-    name, (expression,), x = over.name, over.expressions, over.values
-    distinct = np.unique(x)
-    if len(distinct) < _FEWEST_KNOTS:
-        raise ValueError(
-            f"{name} needs {_FEWEST_KNOTS} different values at least, got {len(distinct)}"
-            f" (write {expression} for a straight line, C({expression}) for a level each)"
-        )
-    places = np.quantile(distinct, np.linspace(0.0, 1.0, min(knots, len(distinct))))
-    cardinal = CubicSpline(places, np.eye(len(places)), bc_type="natural")
-    curvature, gaps = cardinal(places, 2), np.diff(places)
-    left, right = curvature[:-1], curvature[1:]  # second derivatives are straight in between
-    roughness = sum(np.einsum("i,ia,ib->ab", gaps / 3.0, end, end) for end in (left, right))
-    cross = np.einsum("i,ia,ib->ab", gaps / 6.0, left, right)
-    scale, vectors = np.linalg.eigh(roughness + cross + cross.T)
-    bends = vectors[:, 2:] / np.sqrt(scale[2:])  # the other two are the straight lines
-    levels = [f"{label}{i}" for label in over.labels for i in range(bends.shape[1])]
-    plain = SplineTerm(
-        name, over.variables, np.array(levels, dtype=np.str_), np.empty((0, 0)), over.expressions,
-        over.factors, places, bends, np.zeros((2, bends.shape[1])),
-    )  # fmt: skip
-    straight = np.column_stack([np.ones(len(x)), x])
-    line = np.linalg.lstsq(straight, plain.rows(x, 1.0), rcond=None)[0].astype(np.float64)
-    term = replace(plain, line=line)
-    length = np.sqrt(np.mean(np.sum(term.rows(x, over.multipliers) ** 2, axis=1)))
-    if not length > 0.0:
-        raise ValueError(f"{name} is 0 in every row (leave it out)")
-    term = replace(term, bends=bends / length, line=line / length)
-    return replace(term, basis=term.rows(x, over.multipliers))

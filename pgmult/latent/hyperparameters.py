@@ -30,6 +30,8 @@ from scipy.special import gammaincinv, ndtri
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.sampling.moves import elliptical_slice
 
+Density = Callable[[FloatArray], float]
+Slopes = Callable[[FloatArray], FloatArray] | None
 REFLECTED = -1.0 / 3.0, math.sqrt(8.0) / 3.0  # cosine and sine of the angle of reflected moves
 _DOF = 8.0
 _STEP = 0.2  # of the differences that find curvatures
@@ -113,11 +115,7 @@ def _moments(lean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return _ROOT * b, sd, (3.0 * a * a * b * _ROOT_E + b**3 * _ROOT_3) / sd**3
 
 
-def laplace(
-    log_density: Callable[[FloatArray], float],
-    start: FloatArray,
-    slopes: Callable[[FloatArray], FloatArray] | None = None,
-) -> Leaning:
+def laplace(log_density: Density, start: FloatArray, slopes: Slopes = None) -> Leaning:
     """The Gaussian with the mode of a density and the inverse of its curvature there.
 
     Takes about 30 evaluations for three coordinates, and their square without slopes.
@@ -146,10 +144,7 @@ def laplace(
 
 
 def lean(
-    log_density: Callable[[FloatArray], float],
-    mean: FloatArray,
-    root: FloatArray,
-    num_points: int = LEAN_POINTS,
+    log_density: Density, mean: FloatArray, root: FloatArray, num_points: int = LEAN_POINTS
 ) -> Leaning:
     """Return the `Leaning` with the moments of a density, by importance sampling from a rough one.
 
@@ -203,11 +198,7 @@ def _student_points(count: int, size: int) -> FloatArray:
     return np.asarray(scale * ndtri(cube[:, :-1]))
 
 
-def _curvature(
-    loss: Callable[[FloatArray], float],
-    point: FloatArray,
-    slopes: Callable[[FloatArray], FloatArray] | None,
-) -> FloatArray:
+def _curvature(loss: Density, point: FloatArray, slopes: Slopes) -> FloatArray:
     """Second derivatives by differences."""
     steps = _STEP * np.eye(len(point))
     if slopes is not None:
@@ -226,7 +217,7 @@ def _curvature(
 
 
 def sample_hyperparameters(
-    rng: Generator, log_density: Callable[[FloatArray], float], x: FloatArray, near: Leaning
+    rng: Generator, log_density: Density, x: FloatArray, near: Leaning
 ) -> FloatArray:
     """One joint update of all coordinates.
 

@@ -21,13 +21,8 @@ from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import table_of
-from pgmult.regression.answers import (
-    data_of_run,
-    known_there,
-    pairs_of,
-    predicted_rows,
-    variance_shares,
-)
+from pgmult.regression import answers
+from pgmult.regression.answers import data_of_run, pairs_of, predicted_rows
 from pgmult.regression.data import AdditiveRows
 from pgmult.regression.scores import check, compare
 from pgmult.sampling.convergence import chains_in_words
@@ -107,7 +102,7 @@ def report(
     verdict += _what_matters(effects, data.is_events)
     verdict += [Leading(_extremes(answer), title) for title, answer in by_group.items()]
     if not data.is_events and (design.columns.names.size or design.terms):
-        shares = variance_shares(run, max_draws=max(count // 2, 20))
+        shares = answers.variance_shares(run, max_draws=max(count // 2, 20))
         sections.append(_variances(shares))
         verdict.append(Leading(_explained(shares), "What each term explains"))
     sections += _sds(run, data)
@@ -169,7 +164,7 @@ def _effect(data: AdditiveRows, rows: Rows, column: str) -> Estimand:
     cells = np.asarray(table_of(data.design)[column])
     values, levels = np.unique(cells), data.design.levels_of(column)
     if cells.dtype.kind in "fM" and len(values) > len(_CURVE):
-        between = "nearest" if column in known_there(data.design) else "linear"
+        between = "nearest" if column in answers.known_there(data.design) else "linear"
         values = np.unique(quantiles(data.each_of(cells), _CURVE, between))
     asked = label_or_quantile_values(cells, levels) if levels else listed(values)
     return average(over=rows, set={column: asked})

@@ -26,15 +26,10 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 from pgmult.core.typing import BoolArray, FloatArray, Generator
+from pgmult.latent import categories
 from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Sites, approximate, hyperparameters_near
-from pgmult.latent.categories import (
-    BetaBinomialSite,
-    DirichletRows,
-    MultinomialRows,
-    helmert,
-    pooled_shares,
-)
+from pgmult.latent.categories import BetaBinomialSite, helmert
 from pgmult.latent.hyperparameters import LEAN_POINTS
 from pgmult.latent.moves import Target
 from pgmult.latent.predictors import Latent, Priors, coefficient_scales
@@ -163,12 +158,12 @@ class Contrasts:
         rows = np.flatnonzero(counts.sum(axis=1))
         counts = counts[rows]
         if math.isinf(size):
-            likelihood = MultinomialRows(counts)
+            likelihood = categories.MultinomialRows(counts)
             shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
             near = counts + _PULL * shares * counts.shape[1]
         else:
-            likelihood = DirichletRows(counts, size)
-            near = np.tile(pooled_shares(counts, size), (len(counts), 1))
+            likelihood = categories.DirichletRows(counts, size)
+            near = np.tile(categories.pooled_shares(counts, size), (len(counts), 1))
         near = np.log(near / near.sum(axis=1, keepdims=True))
         family = self.family if len(rows) == len(self.data.counts) else self.family.take(rows)
         return [Problem(family, likelihood, BlockSites(likelihood, near @ self.contrasts))]
