@@ -4,23 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from pgmult.cli import shared
 from pgmult.cli.actions import Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import (
-    GAPS,
-    Option,
-    add_incomplete,
-    add_options,
-    add_table,
-    arguments_of,
-    columns_in,
-    complain,
-    complete_for,
-    option,
-    predict_complete,
-    read_table,
-    titled,
-)
 from pgmult.regression.family import REGRESSION
 
 _FIT = """
@@ -43,9 +29,9 @@ FORMULA  Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, 
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    add_options(fit, _FIT, link={"default": "auto"}, unit={"default": "observation"})
-    add_table(fit)
-    add_incomplete(fit)
+    shared.add_options(fit, _FIT, link={"default": "auto"}, unit={"default": "observation"})
+    shared.add_table(fit)
+    shared.add_incomplete(fit)
 
 
 def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:
@@ -54,15 +40,15 @@ def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:
     if not (name and equals and file):
         raise ValueError(f"--map must be NAME=FILE, got {text!r}")
     path = Path(file)
-    return name, path if path.suffix in (".json", ".geojson") else read_table(path, options)
+    return name, path if path.suffix in (".json", ".geojson") else shared.read_table(path, options)
 
 
 def _job(options: argparse.Namespace) -> Job:
     from pgmult.regression.models.additive import AdditiveRegression
 
-    table = read_table(options.table, options)
-    weight = columns_in(options.weight, table)
-    table, left_out = complete_for([options.formula], table, options, *weight)
+    table = shared.read_table(options.table, options)
+    weight = shared.columns_in(options.weight, table)
+    table, left_out = shared.complete_for([options.formula], table, options, *weight)
     data = table.rows(
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
         maps=dict(_map(text, options) for text in options.map), unit=options.unit,
@@ -70,12 +56,9 @@ def _job(options: argparse.Namespace) -> Job:
     model = AdditiveRegression(
         method=options.method, link=options.link, specific=tuple(options.specific or ())
     )
-    notes = {
-        "title": options.title
-        or f"{titled(table, options.formula.partition('~')[0].strip())} in {options.table.name}",
-        "source": str(options.table),
-        "model": options.formula,
-    }
+    outcome = shared.titled(table, options.formula.partition("~")[0].strip())
+    title = options.title or f"{outcome} in {options.table.name}"
+    notes = {"title": title, "source": str(options.table), "model": options.formula}
     note = f"{options.table}: {data.respondents.sum():,.0f} {data.unit}s in {data.num_rows:,} cells"
     note += "" if data.is_events else f", {data.num_categories} categories"
     note = "\n".join(filter(None, (note, left_out)))
@@ -85,23 +68,20 @@ def _job(options: argparse.Namespace) -> Job:
 def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> Any:
     from pgmult.formulas.language import parse
 
-    new = arguments.pop("new")
-    if new is None:
+    if arguments["new"] is None:
         return run.ask("predict", **arguments)
     columns = parse(str(run.data.design.formula)).columns
-    return predict_complete(run, new, columns, options, arguments)
+    return shared.predict_complete(run, arguments.pop("new"), columns, options, arguments)
 
 
 def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any, float]]:
     """Read one margin of a population: a column of labels, and a column of people."""
     from pgmult.core.tables import as_columns
 
-    columns = as_columns(read_table(table, options), "margins")
+    columns = as_columns(shared.read_table(table, options), "margins")
     if len(columns) != 2:
-        raise ValueError(
-            f"--margins must be tables of two columns, labels and people; {table} has"
-            f" {', '.join(columns)}"
-        )
+        listed = ", ".join(columns)
+        raise ValueError(f"--margins must be tables of labels and people; {table} has {listed}")
     (column, labels), (_, people) = columns.items()
     if people.dtype.kind not in "iuf":
         raise ValueError(f"--margins must have numbers of people in its second column, in {table}")
@@ -125,12 +105,11 @@ def _without_gaps(
     run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Leave out held-out rows with a gap, if that is asked for."""
-    if arguments["held_out"] is None:
-        return arguments
-    formula = str(run.data.design.formula)
-    table, note = complete_for([formula], arguments["held_out"], options)
-    if note:
-        complain(note)
+    table = arguments["held_out"]
+    if table is not None:
+        table, note = shared.complete_for([str(run.data.design.formula)], table, options)
+        if note:
+            shared.complain(note)
     return {**arguments, "held_out": table}
 
 
@@ -138,10 +117,10 @@ def _check(run: StoredRun, options: argparse.Namespace, arguments: dict[str, obj
     return run.ask("check", **_without_gaps(run, options, arguments))
 
 
-def _compare_options() -> list[Option]:
+def _compare_options() -> list[shared.Option]:
     from pgmult.cli.verbs import options_of
 
-    return [*options_of(REGRESSION.verbs["compare"].load(), only=["held_out"]), GAPS]
+    return [*options_of(REGRESSION.verbs["compare"].load(), only=["held_out"]), shared.GAPS]
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +129,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> Any:
-    arguments = _without_gaps(first, options, arguments_of(_compare_options(), options))
+    arguments = _without_gaps(first, options, shared.arguments_of(_compare_options(), options))
     names = str(first.path), str(second.path)
     return first.ask("compare", second.posterior, names=names, **arguments)
 
@@ -166,13 +145,13 @@ ROOM = Room(
     add_compare=_add_compare, rivals=_rivals,
     questions=(
         Question(
-            "predict", "Predict probabilities in rows of a table", [GAPS], first=["new"],
+            "predict", "Predict probabilities in rows of a table", [shared.GAPS], first=["new"],
             ask=_predict, tidy=True,
         ),
         Question(
             "poststratify", "Estimate shares of the categories in a population",
             [
-                option(
+                shared.option(
                     "--margins", type=Path, nargs="+", metavar="FILE",
                     help="Weight the observations to margins of the population: a table each, with"
                     " a column of labels and a column of people",
@@ -191,7 +170,8 @@ ROOM = Room(
         Question("groups", "Show the effects of the levels of a grouping", first=["column"]),
         Question("variance-shares", "Show how much of the variance each term explains"),
         Question(
-            "check", "Compare the data with data that the model simulates", [GAPS], ask=_check
+            "check", "Compare the data with data that the model simulates", [shared.GAPS],
+            ask=_check,
         ),
         Question("loo", "Score the prediction of each observation from all others"),
         Question(

@@ -17,7 +17,9 @@ A pair may stand either way round or twice.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -55,8 +57,7 @@ def neighbours_of(source: object, column: str) -> tuple[NDArray[np.str_], IntArr
         If `source` is no map, or an area is said to be its own neighbour.
     """
     if isinstance(source, str | os.PathLike):
-        with Path(source).open(encoding="utf-8") as file:
-            source = json.load(file)
+        source = json.loads(Path(source).read_text(encoding="utf-8"))
     if isinstance(source, Mapping) and "features" in source:
         borders = _borders(source["features"], column)
     elif isinstance(source, Mapping) and all(
@@ -67,15 +68,14 @@ def neighbours_of(source: object, column: str) -> tuple[NDArray[np.str_], IntArr
         borders = _pairs_of_table(source)
     named = [tuple(None if _is_empty(one) else label_of(one) for one in pair) for pair in borders]
     areas = sorted({one for pair in named for one in pair if one is not None})
-    place = {area: i for i, area in enumerate(areas)}
-    pairs = set()
-    for one, other in named:
-        if one is not None and other is not None:
-            if one == other:
-                raise ValueError(f"a map must not have an area beside itself, got {one!r}")
-            pairs.add(tuple(sorted((place[one], place[other]))))
-    if not pairs:
+    beside = [(one, other) for one, other in named if one is not None and other is not None]
+    alike = [one for one, other in beside if one == other]
+    if alike:
+        raise ValueError(f"a map must not have an area beside itself, got {alike[0]!r}")
+    if not beside:
         raise ValueError("a map must have two neighbours at least, got none")
+    place = {area: i for i, area in enumerate(areas)}
+    pairs = {tuple(sorted((place[one], place[other]))) for one, other in beside}
     return np.array(areas, dtype=np.str_), np.array(sorted(pairs), dtype=np.int64)
 
 
@@ -89,16 +89,14 @@ def _are_two_columns(source: Mapping[Any, Any]) -> bool:
 
 
 def _pairs_of_table(table: object) -> list[tuple[object, object]]:
-    try:
+    with suppress(TypeError):
         columns = [cells.values.tolist() for cells in exact_columns(table, "map").values()]
-    except TypeError:
-        columns = []
-    if len(columns) != 2:
-        raise ValueError(
-            "a map must be a table of two columns, a mapping from areas to lists of their"
-            f" neighbours, or GeoJSON, got {brief(table)}"
-        )
-    return list(zip(*columns, strict=True))
+        if len(columns) == 2:
+            return list(zip(*columns, strict=True))
+    raise ValueError(
+        "a map must be a table of two columns, a mapping from areas to lists of their"
+        f" neighbours, or GeoJSON, got {brief(table)}"
+    )
 
 
 def _is_empty(cell: Any) -> bool:
@@ -116,10 +114,7 @@ def _borders(features: Any, column: str) -> list[tuple[object, object]]:
         pairs.append((label_of(name), None))
         for x, y in _points((feature.get("geometry") or {}).get("coordinates", [])):
             at.setdefault((float(x), float(y)), set()).add(label_of(name))
-    shared: dict[tuple[str, str], int] = {}
-    for names in at.values():
-        for pair in combinations(sorted(names), 2):
-            shared[pair] = shared.get(pair, 0) + 1
+    shared = Counter(pair for names in at.values() for pair in combinations(sorted(names), 2))
     return [*pairs, *(pair for pair, count in shared.items() if count >= _BORDER)]
 
 

@@ -151,25 +151,21 @@ class AdditiveRows:
         named, names = design.named_offsets, self.categories.tolist()
         if design.offset is None and not named:
             return None
+        allowed = [] if link in ("log", "cumulative") else names
         for name in named:
-            if link in ("log", "cumulative") or name not in names:
-                known = "no category" if link in ("log", "cumulative") else ", ".join(names)
+            if name not in allowed:
+                known = ", ".join(allowed) or "no category"
                 raise ValueError(f"offset(x, category) must name {known}, got {name!r}")
         if link == "stick_breaking":
-            raise ValueError(
-                "offsets of several categories have the softmax or the cumulative link"
-            )
+            raise ValueError("offsets of several categories need a softmax or cumulative link")
+        total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
         if link == "softmax":
             if design.offset is not None:
                 raise ValueError(
                     "offset(x) must name one of several categories, as"
                     f' offset(x, "{names[0]}"): added to all of them it changes nothing'
                 )
-            out = np.zeros((len(design.matrix), len(names)))
-            for name, values in named.items():
-                out[:, names.index(name)] = values
-            return out
-        total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
+            return np.column_stack([named.get(name, total) for name in names])
         for name, values in named.items():  # log odds of the first stick's category
             total = total + (values if names.index(name) == self.order[0] else -values)
         return total[:, None]
@@ -228,10 +224,10 @@ class AdditiveRows:
             return replace(self, counts=counts, entries=None)
         rows = np.repeat(np.arange(self.num_rows), np.asarray(self.times).astype(np.int64))
         single = np.ones(len(rows), dtype=np.int64)
+        counts, times = self.made(rng, probs[rows], single, size), single.astype(np.float64)
         return replace(
-            self, counts=self.made(rng, probs[rows], single, size), design=self.design.take(rows),
-            times=single.astype(np.float64), entries=None,
-        )  # fmt: skip
+            self, counts=counts, design=self.design.take(rows), times=times, entries=None
+        )
 
     def made(self, rng: Generator, probs: FloatArray, totals: IntArray, size: float) -> IntArray:
         """Simulated counts of `totals` observations per row, or events in `totals` rows like it.
@@ -245,12 +241,13 @@ class AdditiveRows:
         size : float
             Size of a negative binomial, or concentration of counts that scatter; else infinite.
         """
-        if self.scatters and not math.isinf(size):
+        is_sized = not math.isinf(size)
+        if self.scatters and is_sized:
             probs = rng.standard_gamma(np.maximum(size * probs, 1e-300)) + 1e-300
         if not self.is_events:
             return np.asarray(rng.multinomial(totals, probs / probs.sum(axis=1, keepdims=True)))
         rates = np.minimum(totals[:, None] * probs, math.exp(MOST_EVENTS))
-        if not math.isinf(size):
+        if is_sized:
             rates = rng.gamma(size * totals[:, None], np.minimum(probs, rates) / size)
         return rng.poisson(np.minimum(rates, math.exp(MOST_EVENTS)))
 

@@ -48,7 +48,7 @@ def rake(
     if not margins:
         raise ValueError("margins must name a column, got none")
     raked = np.array(weights, dtype=np.float64)
-    total, codes, targets = 0.0, [], []
+    total, wanted = 0.0, []
     for column, people in margins.items():
         if column not in table:
             raise ValueError(f"margins must name columns of the data, got {column!r}")
@@ -57,25 +57,20 @@ def rake(
         target = np.array([float(people[label]) for label in labels])
         if not (np.isfinite(target).all() and (target >= 0.0).all() and target.sum() > 0.0):
             raise ValueError(f"margins of {column!r} must be numbers of people, 0 or more")
-        sizes = np.bincount(code, raked, len(labels))
-        if ((sizes == 0.0) & (target > 0.0)).any():
-            empty = labels[int(np.argmax((sizes == 0.0) & (target > 0.0)))]
+        lacking = (np.bincount(code, raked, len(labels)) == 0.0) & (target > 0.0)
+        if lacking.any():
             raise ValueError(
-                f"margins of {column!r} have people of {empty!r}, and the data have no observations"
-                " of it (join it with another label)"
+                f"margins of {column!r} have people of {labels[int(np.argmax(lacking))]!r}, and the"
+                " data have no observations of it (join it with another label)"
             )
         total = total or target.sum()
-        codes.append(code)
-        targets.append(target * (total / target.sum()))
+        wanted.append((code, target * (total / target.sum())))
     for _ in range(_MOST_SWEEPS):
-        for code, target in zip(codes, targets, strict=True):
+        for code, target in wanted:
             sizes = np.bincount(code, raked, len(target))
             raked *= np.divide(target, sizes, out=np.zeros(len(target)), where=sizes > 0.0)[code]
-        gaps = [
-            np.abs(np.bincount(code, raked, len(target)) - target).max()
-            for code, target in zip(codes, targets, strict=True)
-        ]
-        if max(gaps) <= _CLOSE * total:
+        gaps = [np.bincount(code, raked, len(target)) - target for code, target in wanted]
+        if max(np.abs(gap).max() for gap in gaps) <= _CLOSE * total:
             return raked
     raise ValueError(
         f"margins of {', '.join(map(repr, margins))} contradict each other: no weights"
