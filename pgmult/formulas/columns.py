@@ -6,6 +6,7 @@ fractions where there are times of day.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -233,10 +234,10 @@ def moved(column: Any, step: float, above: bool, ends: tuple[float, float]) -> N
     """
     low, high = ends
     lower = np.clip(days_or_numbers(column) - 0.5 * step, low, max(low, high - step))
-    at = np.minimum(lower + step, high) if above else lower
+    at = np.asarray(np.minimum(lower + step, high) if above else lower)
     if not _are_dates(exact(column, "to move").values):
-        return np.asarray(at)
-    return np.asarray(np.round(at * _DAY).astype(np.int64).astype("datetime64[us]"))
+        return at
+    return np.round(at * _DAY).astype(np.int64).astype("datetime64[us]")
 
 
 def named_column(columns: Mapping[str, Cells], name: object, what: str) -> Cells:
@@ -324,11 +325,9 @@ def _are_dates(cells: Array) -> bool:
         return cells.dtype.kind == "M"
     if not len(cells) or not all(map(_DATE.fullmatch, cells.tolist())):
         return False
-    try:
-        cells.astype("datetime64[us]")
-    except ValueError:  # the 31st of June
-        return False
-    return True
+    with suppress(ValueError):  # the 31st of June
+        return bool(len(cells.astype("datetime64[us]")))
+    return False
 
 
 def _dates(days: FloatArray, origin: float) -> Array:
@@ -345,23 +344,21 @@ def plain_dates(cells: Array) -> Array:
     if not _are_dates(cells):
         return cells
     dates = cells.astype("datetime64[ms]")
-    for unit in ("D", "s"):
-        rough = dates.astype(f"datetime64[{unit}]")
-        if (rough == dates).all():
-            return np.asarray(rough)
-    return dates
+    rough = (dates.astype(f"datetime64[{unit}]") for unit in ("D", "s"))
+    return next((np.asarray(one) for one in rough if (one == dates).all()), dates)
 
 
 def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[str]]:
     """Numbers, or numbers of labels and the labels: in order, or that of a categorical."""
+    is_plain = not as_labels and cells.order is None
     is_number = cells.values.dtype.kind != "M" and _are_numbers(name, cells)
-    if is_number and not as_labels and cells.order is None:
+    if is_number and is_plain:
         return numbers_of(cells.values, name), []
     texts = labels_of(cells.values, name).tolist()
     present = set(texts)
     order = sorted(present, key=order_of) if cells.order is None else cells.order
     levels = [level for level in order if level in present]
-    if not as_labels and cells.order is None:
+    if is_plain:
         _refuse_misread(name, texts, present)
     warn_of_look_alikes(levels, f"column {name!r}")
     place = {level: i for i, level in enumerate(levels)}
@@ -397,13 +394,13 @@ def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -
 def _read_again(name: str, cells: Cells, levels: list[str]) -> tuple[FloatArray, list[str]]:
     if levels:
         return find_labels(levels, cells.values, name).astype(np.float64), levels
-    if not _are_numbers(name, cells):
-        texts = labels_of(cells.values, name).tolist()
-        row = next((i for i, text in enumerate(texts) if not NUMBER.fullmatch(text)), 0)
-        raise ValueError(
-            f"column {name!r} must hold numbers, as before, got {texts[row]!r} at row {row}"
-        )
-    return numbers_of(cells.values, name), levels
+    if _are_numbers(name, cells):
+        return numbers_of(cells.values, name), levels
+    texts = labels_of(cells.values, name).tolist()
+    row = next((i for i, text in enumerate(texts) if not NUMBER.fullmatch(text)), 0)
+    raise ValueError(
+        f"column {name!r} must hold numbers, as before, got {texts[row]!r} at row {row}"
+    )
 
 
 def _are_numbers(name: str, cells: Cells) -> bool:

@@ -24,7 +24,6 @@ import numpy as np
 
 from pgmult.compiled.linalg import invert_lower
 from pgmult.core.typing import FloatArray, Generator
-from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import RowsLikelihood
 from pgmult.latent.hyperparameters import REFLECTED
 from pgmult.latent.moves import Point, Target, swing
@@ -148,13 +147,9 @@ class Around:
 
 def dense_blocks(blocks: Sequence[Block]) -> list[Around | None]:
     """What dense sweeps of each block go around; None for all where one is not dense."""
-    if not all(_is_dense(block.family) for block in blocks):
-        return [None] * len(blocks)
+    for family in (block.family for block in blocks):
+        numbers = math.prod(family.design.shape)
+        is_full = 2 * family.design.nnz >= numbers and numbers <= _MOST_NUMBERS
+        if family.num_hyperparameters or not is_full:
+            return [None] * len(blocks)
     return [Around.of(block) for block in blocks]
-
-
-def _is_dense(family: Additive) -> bool:
-    """Whether weights have a fixed prior and a design that is worth keeping dense."""
-    numbers = math.prod(family.design.shape)
-    is_full = 2 * family.design.nnz >= numbers and numbers <= _MOST_NUMBERS
-    return not family.num_hyperparameters and is_full
