@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from pgmult.cli.actions import Demo, add_demo, add_room
 from pgmult.cli.choice import ROOM as CHOICE
@@ -66,9 +67,11 @@ DEMOS = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["demo"] and _names_no_family(words[1:]):
+    first, *others = words or [""]
+    names_family = others and not others[0].startswith("-")
+    if first == "demo" and not names_family and {"-h", "--help"}.isdisjoint(others):
         words.insert(1, "topics")  # the demonstration of whoever has not chosen one
-    if words and _is_file(words[0]):
+    if not first.startswith("-") and ("." in first or "/" in first):  # as no command is called
         words.insert(0, "look")
     options = _parser().parse_args(words)
     with warnings.catch_warnings():
@@ -82,31 +85,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
-            if error.filename is not None and error.strerror is not None:
-                complain(f"{error.filename}: {error.strerror}")
-            else:
-                complain(str(error))
+            has_file = error.filename is not None and error.strerror is not None
+            complain(f"{error.filename}: {error.strerror}" if has_file else str(error))
         except (ValueError, TypeError, ImportError, MemoryError) as error:
             complain(str(error) or type(error).__name__)
         except Exception as error:  # nobody can act on a traceback, and whoever reports it can
             if os.environ.get("PGMULT_TRACEBACK"):
                 raise
-            complain(
-                f"an error of pgmult's own, please report it with what PGMULT_TRACEBACK=1 shows:"
-                f" {type(error).__name__}: {error}"
-            )
+            what = "an error of pgmult's own, please report it with what PGMULT_TRACEBACK=1 shows"
+            complain(f"{what}: {type(error).__name__}: {error}")
     return 2
-
-
-def _names_no_family(arguments: Sequence[str]) -> bool:
-    return not arguments or (
-        arguments[0].startswith("-") and not {"-h", "--help"}.intersection(arguments)
-    )
-
-
-def _is_file(word: str) -> bool:
-    """Whether the first word after ``pgmult`` is meant as a file: no command has such a name."""
-    return not word.startswith("-") and ("." in word or "/" in word)
 
 
 def _look(options: argparse.Namespace) -> int:
@@ -127,27 +115,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pgmult {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    look = commands.add_parser(
-        "look",
-        help="Show the columns of a table and the commands that fit it (pgmult FILE for short)",
-    )
+    def add(name: str, help_text: str, **more: Any) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=help_text)
+        added.set_defaults(**more)
+        return added
+
+    about = "Show the columns of a table and the commands that fit it (pgmult FILE for short)"
+    look = add("look", about, command=_look)
     add_options(look, "FILE  Table, text or FASTA file")
     add_table(look)
     add_options(look, JSON)
-    look.set_defaults(command=_look)
-    demo = commands.add_parser(
-        "demo", help="Run an example, without a download", epilog="FAMILY is topics by default."
-    )
+    demo = add("demo", "Run an example, without a download")
+    demo.epilog = "FAMILY is topics by default."
     demos = demo.add_subparsers(required=True, metavar="FAMILY")
     for one in DEMOS:
         add_demo(demos, one)
     for room in (TOPICS, FIELDS, SEQUENCES, REGRESSION, CHOICE):
         add_room(commands, room)
-
-    warmup = commands.add_parser(
-        "warmup", help="Compile now, so that the next command starts at once"
-    )
-    warmup.set_defaults(command=_warmup)
-    doctor = commands.add_parser("doctor", help="Check this installation")
-    doctor.set_defaults(command=_doctor)
+    add("warmup", "Compile now, so that the next command starts at once", command=_warmup)
+    add("doctor", "Check this installation", command=_doctor)
     return parser
