@@ -7,7 +7,6 @@ A demonstration is a function of the command's options that says what it has and
 import argparse
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -67,8 +66,9 @@ class Made:
         Makes the report of a run from its title, facts and `report_options`.
     opening : callable
         Makes the sentences and the sections of a run that come first in its report.
-    has_previews : bool
-        Whether provisional pages are written; `sampling` has ``keep`` and ``callback``.
+    score : callable, optional
+        Callback that scores sweeps; provisional pages are written, too, and `sampling` has
+        ``keep``.
     """
 
     model: Any
@@ -79,29 +79,27 @@ class Made:
     report_options: Mapping[str, Any] = field(default_factory=dict)
     report: Callable[..., Report] = lambda run, **report_options: run.report(**report_options)
     opening: Callable[[Posterior], tuple[list[str], list[Section]]] = lambda run: ([], [])
-    has_previews: bool = False
+    score: Any = None
 
 
 def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posterior, Report]:
     """Sample a demonstration and summarise it, with a provisional page if it takes long."""
     made: Made = _MAKERS[name](options, say)
-    sampling = dict(made.sampling)
-    previews: AbstractContextManager[object] = nullcontext()
-    if made.has_previews:
+    how = {**made.sampling, **running(options)}
+    if made.score is None:
+        run = sample(made.model, made.data, **how)
+    else:
         say(f"Page, provisional until the run ends: {page}")
-        pages = Previews(
+        with Previews(
             page.with_suffix(""), page, lambda run: run.report(title=made.title, facts=made.facts),
-            made.model, made.data, sampling["keep"],
-        )  # fmt: skip
-        scored = sampling["callback"]
+            made.model, made.data, how["keep"],
+        ) as pages:  # fmt: skip
 
-        def after(sweep: Sweep) -> None:
-            scored(sweep)
-            pages(sweep)
+            def after(sweep: Sweep) -> None:
+                made.score(sweep)
+                pages(sweep)
 
-        sampling["callback"], previews = after, pages
-    with previews:
-        run = sample(made.model, made.data, **sampling, **running(options))
+            run = sample(made.model, made.data, callback=after, **how)
     facts = {**made.facts, "run": run_in_words(run)}
     report = made.report(run, title=made.title, facts=facts, **made.report_options)
     said, shown = made.opening(run)
@@ -166,9 +164,9 @@ def _topics(options: Options, say: Say) -> Made:
             {"topics without columns": "take pgmult.topics.CorrelatedTopics, which is simpler"},
         )  # fmt: skip
         made: Report = run.report(comparison=comparison, **report_options)
-        first = ("Party", "The model")  # what columns are for
-        verdict = sorted(made.verdict[1:], key=lambda sentence: not sentence.startswith(first))
-        return replace(made, verdict=[made.verdict[0], *verdict])
+        first, *verdict = made.verdict
+        verdict.sort(key=lambda x: not x.startswith(("Party", "The model")))  # why have columns
+        return replace(made, verdict=[first, *verdict])
 
     kept = [name for name in (*model.default_keep, "theta") if name != "mu"]  # no correlations
     large = ("topics", "theta") if options.draws >= _APART else ()
@@ -180,24 +178,18 @@ def _topics(options: Options, say: Say) -> Made:
             f" one piece of {_PIECES}: {data}",
             "shares of topics": _PREVALENCE, "topics": str(options.topics),
         },
-        {
-            "callback": score,
-            "starts": "shared",
-            "keep": {name: _APART if name in large else 1 for name in kept},
-        },
-        {"num_documents": 2}, report,
-        has_previews=True,
+        {"starts": "shared", "keep": {name: _APART if name in large else 1 for name in kept}},
+        {"num_documents": 2}, report, score=score,
     )  # fmt: skip
 
 
 def _frequent(corpus: Corpus, most: int) -> Corpus:
     """Return the corpus of the most frequent words."""
+    assert corpus.vocabulary is not None
     counts = corpus.to_csr()
     words = np.sort(np.argsort(-counts.sum(axis=0), kind="stable")[:most])
-    assert corpus.vocabulary is not None
-    return replace(
-        as_corpus(counts[:, words], corpus.vocabulary[words], corpus.names), table=corpus.table
-    )
+    frequent = as_corpus(counts[:, words], corpus.vocabulary[words], corpus.names)
+    return replace(frequent, table=corpus.table)
 
 
 def _completion(held_out: Corpus, options: Options) -> DocumentCompletion:

@@ -125,10 +125,12 @@ class Guesses:
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
         self.people = self._repeated()
         self.turned = self._samples_side_by_side()
-        self.counted: tuple[str, list[ColumnGuess]] | None = None
         self.subject = list[ColumnGuess]()  # what the file is called after
-        self.counted = self._counts_side_by_side()
-        if self.counted is None:
+        self.of_trials = list[ColumnGuess]()  # successes and trials
+        self.formula, self.counted = self._counts_side_by_side()
+        if self.formula.startswith("p("):
+            self.of_trials = self.counted
+        if not self.counted:
             stem = re.split(r"[\W_]+", path.stem.lower())
             stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
             self.subject = [
@@ -148,13 +150,10 @@ class Guesses:
             jobs.append(self._of_shares_in_rows(*self.shared))
         elif not self._rows_of_a_choice:
             tables = [self._fields(), self._regression()]
-            jobs += [self._sequences(), *tables[:: 1 if self._is_of_places() else -1]]
+            labels = [c for c in self.categories if c not in (self.count, *self.places)]
+            is_of_places = self.count is not None and len(labels) == 1  # and nothing else
+            jobs += [self._sequences(), *tables[:: 1 if is_of_places else -1]]
         return [job for job in jobs if job is not None]
-
-    def _is_of_places(self) -> bool:
-        """Whether counts of labels over places and times are all that there is."""
-        others = [c for c in self.columns if c not in (self.time, self.count, *self.places)]
-        return self.count is not None and len([c for c in others if c.is_category]) == 1
 
     def _cells_of_a_table(self) -> ColumnGuess | None:
         """The one column of whole numbers, if all others are labels and times that cross.
@@ -216,21 +215,15 @@ class Guesses:
     def _can_be_outcome(self, c: ColumnGuess) -> bool:
         if c in (self.time, self.count, self.people, *self.places, *self.coordinates) or c.cycle:
             return False
-        if (c.is_called("person") and c.is_outcome < 2 and not c.is_graded) or (
-            c.is_yes_or_no and self._is_of_a_time(c)
-        ):
+        is_of_people = c.is_called("person") and c.is_outcome < 2 and not c.is_graded
+        if is_of_people or (c.is_yes_or_no and self._is_of_a_time(c)):
             return False
         most = MOST_OUTCOMES + (MOST_OUTCOMES // 2 if c.is_outcome == 2 else 0)
         numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
         numbers = numbers or (c in self.subject and c.kind == "whole numbers")
-        if c.is_code and self._part_and_total:
-            numbers = not _is_at_most(c, self._part_and_total[1])
+        if c.is_code and self.of_trials:
+            numbers = not _is_at_most(c, self.of_trials[1])
         return numbers or (c.is_category and len(c.counts) <= most)
-
-    @property
-    def _part_and_total(self) -> list[ColumnGuess]:
-        """Columns of successes and of trials, if the table has counts of these."""
-        return self.counted[1] if self.counted and self.counted[0].startswith("p(") else []
 
     def _is_of_a_time(self, c: ColumnGuess) -> bool:
         """Whether a time that repeats says the value, as a year says that of its dummy."""
@@ -258,15 +251,15 @@ class Guesses:
         return score - 2.0 * c.missing / max(1, self.num_rows)
 
     def _regression(self) -> Guess | None:
-        outcomes, is_part = self.outcomes(), bool(self._part_and_total)
-        formula, counts = self.counted or ("", [])
+        outcomes, is_part = self.outcomes(), bool(self.of_trials)
+        counts = self.counted
         best = self._score(outcomes[0]) if outcomes else -1.0
         is_named = bool(outcomes) and outcomes[0].is_outcome == 2 and outcomes[0] not in counts
         if best >= 2.0 and counts != self._shares():
             counts = counts if not is_named and (is_part or len(counts) > 2) else []
         commands, names, limited = [], [], ""
         if counts:
-            commands.append(self._regress(formula, counts, self._terms(*counts)))
+            commands.append(self._regress(self.formula, counts, self._terms(*counts)))
             names.append(" and ".join(shortened(c.name) for c in counts[:SHOWN]))
         of_trials = bool(counts) and counts[-1].is_called("trials")
         others = [c for c in outcomes if c not in counts and not (self.count and counts)]
@@ -344,10 +337,10 @@ class Guesses:
         used = [*columns, *terms.values(), *weights]
         return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms) or 1}")
 
-    def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]] | None:
+    def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]]:
         """Columns of counts: successes and trials, or the categories that stand together."""
         if self.turned:
-            return None
+            return "", []
         counts = [c for c in self.columns if self._may_be_counts(c)]
         trials = [c for c in self.columns if c.kind == "whole numbers" and c.is_called("trials")]
         runs = _neighbours(self.columns, self._may_be_counts)
@@ -360,19 +353,17 @@ class Guesses:
             parts = [c for c in counts if c is not total and _is_at_most(c, total)]
             end = total.name[-_ALIKE:].lower()
             parts.sort(key=lambda c: (c.name[-_ALIKE:].lower() != end, c.is_outcome < 2))
-            if parts and not self._is_sum_of_two(total, parts[0]):
+            others = [c for c in self.columns if c.is_number and c not in (total, *parts[:1])]
+            two = combinations(others[: 2 * MOST_TERMS], 2)  # which a score of a test adds up
+            if parts and not any(_is_sum(total, pair) for pair in two):
                 return f"p({parts[0].term}, {total.term})", [parts[0], total]
-        among_numbers = len(longest) == 2 and self._is_among_numbers(longest)
+        numbers = [c for c in self.columns if c.is_number and len(c.counts) > 25]
+        numbers = [c for c in numbers if c not in (*longest, self.time)]
         if self.count and (shares := self._shares()):
             longest = shares
-        elif among_numbers or not 2 <= len(longest) <= MOST_OUTCOMES:
-            return None
+        elif not (3 if numbers else 2) <= len(longest) <= MOST_OUTCOMES:  # two of them are measures
+            return "", []
         return f"c({', '.join(c.term for c in longest)})", longest
-
-    def _is_sum_of_two(self, total: ColumnGuess, without: ColumnGuess) -> bool:
-        """Whether a total adds up two other columns, as scores of a test do."""
-        others = [c for c in self.columns if c.is_number and c not in (total, without)]
-        return any(_is_sum(total, pair) for pair in combinations(others[: 2 * MOST_TERMS], 2))
 
     def _samples_side_by_side(self) -> list[ColumnGuess]:
         """Columns of counts that are samples, where rows are categories such as species."""
@@ -403,21 +394,16 @@ class Guesses:
         few = len(numbers) <= len(run) and len(others) - len(numbers) <= 2 * len(run)
         few = few and (len(run) > 2 or len(others) > 0 or counted)  # else as speed and distance
         sure = len(run) > 2 or any(c.is_called("pair") for c in run)
-        few = few and not any(
-            self._can_be_outcome(c) and (c.is_outcome or not sure) and not c.is_trait
-            for c in others
-        )
+        asked = [c for c in others if (c.is_outcome or not sure) and not c.is_trait]
+        few = few and not any(map(self._can_be_outcome, asked))
         return run if few or alike or any(_is_sum(c, run) for c in others) else []
 
     def _shares(self) -> list[ColumnGuess]:
         """Columns of percentages, or of shares, of a sample whose size is in the table."""
         from pgmult.core.labels import begin_alike
 
-        numbers = [
-            c for c in self.columns
-            if c.is_number and not c.is_yes_or_no and 0 <= min(c.counts) <= max(c.counts) <= 100
-            and c is not self.count and 5 * c.missing <= self.num_rows
-        ]  # fmt: skip
+        numbers = [c for c in self.columns if self._may_be_shares(c)]
+        numbers = [c for c in numbers if 5 * c.missing <= self.num_rows]
         best: list[ColumnGuess] = []
         for i, first in enumerate(numbers):
             alike = [c for c in numbers[i:] if len(begin_alike([first.name, c.name])) >= _ALIKE]
@@ -433,24 +419,24 @@ class Guesses:
         """A column of shares that add up to 1 or 100 over the labels of another, and that one."""
         import numpy as np
 
-        for c in self.columns:
-            if not c.is_number or c is self.count or c.is_yes_or_no or c.missing:
-                continue
-            least, most = min(c.counts), max(c.counts)
-            whole = 1.0 if most <= 1 else 100.0
+        shares = [c for c in self.columns if self._may_be_shares(c) and not c.missing]
+        for c, category in product(shares, self.categories):
+            whole = 1.0 if max(c.counts) <= 1 else 100.0
             groups = c.numbers.sum() / whole  # of labels, if these are shares
-            if least < 0 or most > 100 or not FEW <= groups <= self.num_rows / 2:
+            twice = len(category.counts) * groups < 0.9 * self.num_rows  # a label in some group
+            if twice or not FEW <= groups <= self.num_rows / 2:
                 continue
-            for category in self.categories:
-                if len(category.counts) * groups < 0.9 * self.num_rows:
-                    continue  # some group would have a label twice
-                others = [x for x in self.columns if x not in (c, category, self.count)]
-                alike = np.unique(self._keys(*others), return_inverse=True)[1]
-                sums = np.bincount(alike, c.numbers)
-                near = np.mean(np.abs(sums - whole) < 0.01 * whole)
-                if 2 * len(sums) <= self.num_rows and near >= 0.9:
-                    return c, category
+            others = [x for x in self.columns if x not in (c, category, self.count)]
+            alike = np.unique(self._keys(*others), return_inverse=True)[1]
+            sums = np.bincount(alike, c.numbers)
+            near = np.mean(np.abs(sums - whole) < 0.01 * whole)
+            if 2 * len(sums) <= self.num_rows and near >= 0.9:
+                return c, category
         return None
+
+    def _may_be_shares(self, c: ColumnGuess) -> bool:
+        numbers = c.is_number and not c.is_yes_or_no and c is not self.count
+        return numbers and 0 <= min(c.counts) <= max(c.counts) <= 100
 
     def _different(self, *columns: ColumnGuess) -> int:
         """Number of rows that differ in some columns."""
@@ -472,13 +458,6 @@ class Guesses:
         draw = np.random.default_rng(0).integers
         values = {c: draw(2**50, size=1 + len(c.counts)) for c in self.every_column}
         return {c: numbers[c.codes] for c, numbers in values.items()}
-
-    def _is_among_numbers(self, columns: Columns) -> bool:
-        """Whether two columns of numbers are hardly counts: they stand among other numbers."""
-        return any(
-            c.is_number and c not in (*columns, self.time) and len(c.counts) > 25
-            for c in self.columns
-        )
 
     def _may_be_counts(self, c: ColumnGuess) -> bool:
         many = c.kind == "whole numbers" and min(c.counts) >= 0 and len(c.counts) > FEW
@@ -740,11 +719,10 @@ class Guesses:
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
         parts: tuple[ColumnGuess, ...] = ()  # columns that together name a sequence
-        of_counts = self.counted[1] if self.counted else []
         symbols = [
             c for c in self.columns
             if (c.is_category or c.is_code) and len(c.counts) <= _MOST_SYMBOLS
-            and c not in (*self.places, *of_counts) and not c.is_called("person")
+            and c not in (*self.places, *self.counted) and not c.is_called("person")
         ]  # fmt: skip
         if time is None or time.kind == "numbers" or self.count is not None or not symbols:
             return None
@@ -905,11 +883,10 @@ class Guesses:
         count = self.count
         if count is not None and (self._shares() or count.kind != "whole numbers"):
             return None  # the count is that of a sample, or a weight
-        if self.counted is not None and len(self.counted[1]) > 2:
-            wide = self.counted[1]
-            options.append(("--wide", [c.name for c in wide]))
-            why = f"Estimate shares of {len(wide)} columns of counts over {over}."
-            return Guess("Fields", why, [self._fit("fields", [*where, *wide], options)])
+        if len(self.counted) > 2:
+            options.append(("--wide", [c.name for c in self.counted]))
+            why = f"Estimate shares of {len(self.counted)} columns of counts over {over}."
+            return Guess("Fields", why, [self._fit("fields", [*where, *self.counted], options)])
         others = [c for c in self.categories if c not in where and c is not self.people]
         if count is None:  # labels that are all as frequent name the rows
             others = [c for c in others if len(set(c.counts.values())) > 1]
