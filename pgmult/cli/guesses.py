@@ -12,13 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import combinations, compress, count, groupby, pairwise, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from pgmult.choice.prices import price_among
 from pgmult.cli.kinds import FEW, MOST_OUTCOMES, SHOWN, ColumnGuess, in_formula, rules, shortened
-
-if TYPE_CHECKING:
-    from pgmult.core.reports import Section
-    from pgmult.core.typing import IntArray
+from pgmult.core.dates import dates_of
+from pgmult.core.labels import begin_alike, label_of
+from pgmult.core.reports import Section
+from pgmult.core.tables import exact_array, truth_of
+from pgmult.core.typing import IntArray
+from pgmult.sequences.data.times import usual_step
 
 _WORDS, _WORDS_EACH = 50, 10  # different words, and rows of a document on average
 _MOST_CODES = 6  # labels that are whole numbers
@@ -52,10 +57,8 @@ class Guess(NamedTuple):
     why: str
     commands: Sequence[str]
 
-    def section(self) -> "Section":
+    def section(self) -> Section:
         """A section of the report, with commands to paste."""
-        from pgmult.core.reports import Section
-
         rows = [(command,) for command in self.commands]
         pasted = "".join(f"\n{command}\n" for command in self.commands).removesuffix("\n")
         return Section(self.title, self.why, head=("command",), rows=rows, lines=lambda _: pasted)
@@ -377,8 +380,6 @@ class Guesses:
 
         Their names begin alike, or they add up to another column, or few others are there.
         """
-        from pgmult.core.labels import begin_alike
-
         if len(run) > 2:
             run = [
                 c for c in run
@@ -400,8 +401,6 @@ class Guesses:
 
     def _shares(self) -> list[ColumnGuess]:
         """Columns of percentages, or of shares, of a sample whose size is in the table."""
-        from pgmult.core.labels import begin_alike
-
         numbers = [c for c in self.columns if self._may_be_shares(c)]
         numbers = [c for c in numbers if 5 * c.missing <= self.num_rows]
         best: list[ColumnGuess] = []
@@ -417,8 +416,6 @@ class Guesses:
 
     def _shares_in_rows(self) -> tuple[ColumnGuess, ColumnGuess] | None:
         """A column of shares that add up to 1 or 100 over the labels of another, and that one."""
-        import numpy as np
-
         shares = [c for c in self.columns if self._may_be_shares(c) and not c.missing]
         for c, category in product(shares, self.categories):
             whole = 1.0 if max(c.counts) <= 1 else 100.0
@@ -440,21 +437,15 @@ class Guesses:
 
     def _different(self, *columns: ColumnGuess) -> int:
         """Number of rows that differ in some columns."""
-        import numpy as np
-
         return len(np.unique(self._keys(*columns)))
 
-    def _keys(self, *columns: ColumnGuess) -> "IntArray":
+    def _keys(self, *columns: ColumnGuess) -> IntArray:
         """A number for each row, ``(num_rows,)``, the same for rows with the same cells."""
-        import numpy as np
-
         return sum((self._hashes[c] for c in columns), np.zeros(self.num_rows, np.int64))
 
     @cached_property
-    def _hashes(self) -> "dict[ColumnGuess, IntArray]":
+    def _hashes(self) -> dict[ColumnGuess, IntArray]:
         """A number for each cell of each column; sums of rows with other cells differ."""
-        import numpy as np
-
         draw = np.random.default_rng(0).integers
         values = {c: draw(2**50, size=1 + len(c.counts)) for c in self.every_column}
         return {c: numbers[c.codes] for c, numbers in values.items()}
@@ -517,8 +508,6 @@ class Guesses:
 
     def _scores(self, outcome: ColumnGuess) -> tuple[ColumnGuess, ...]:
         """Two columns of numbers whose larger one says the outcome: goals of home and away."""
-        import numpy as np
-
         numbers = [c for c in self.columns if c.kind == "whole numbers" and c is not outcome]
         can_say = outcome.is_category and len(outcome.counts) <= 3  # less, equal or more
         for pair in combinations(numbers[: 2 * MOST_TERMS], 2) if can_say else ():
@@ -915,8 +904,6 @@ class Guesses:
 
     def _choice(self) -> Guess | None:
         """Rows of alternatives, of which one was taken in each occasion; or columns of them."""
-        from pgmult.core.tables import exact_array, truth_of
-
         people = [c for c in self.columns if c.is_called("person") or c in self.identifiers]
         people.sort(key=lambda c: not c.is_called("person"))
         names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
@@ -1088,8 +1075,6 @@ class Guesses:
 
     def _wide_columns(self, taken: ColumnGuess) -> dict[str, tuple[str, dict[Any, ColumnGuess]]]:
         """Attributes with a column of numbers for each label: the pattern, and the columns."""
-        from pgmult.core.labels import begin_alike, label_of
-
         labels = {label_of(label): label for label in taken.counts}
         complete: dict[str, dict[Any, ColumnGuess]] = {}
         between = r"[\W_]*" if taken.is_called("choice") else r"[\W_]"
@@ -1141,8 +1126,6 @@ def in_order(column: ColumnGuess) -> list[Any]:
 
 def _is_regular(time: ColumnGuess) -> bool:
     """Whether half of successive dates are equally far apart, as steps of a series are."""
-    import numpy as np
-
     apart = np.diff(np.sort(np.array([x for x in time.cells if x], dtype="datetime64[s]")))
     _, often = np.unique(apart.astype(np.int64), return_counts=True)
     return bool(2 * often.max(initial=0) >= len(apart))
@@ -1150,8 +1133,6 @@ def _is_regular(time: ColumnGuess) -> bool:
 
 def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
     """The step in which spells are read, as ``--every`` has it; empty for a number."""
-    import numpy as np
-
     if not begin.is_dates:
         common = math.gcd(*(int(x) for c in (begin, end) for x in c.counts))
         return str(common) if common > 1 else ""
@@ -1294,8 +1275,6 @@ def _share(columns: Columns, other: ColumnGuess) -> bool:
 
 def _are_shares(columns: Columns, least: float) -> bool:
     """Whether rows add up to most of 1, or of 100, and never to more."""
-    import numpy as np
-
     sums = np.sum([c.numbers for c in columns], axis=0)
     sums = np.sort(sums[sums == sums])
     if len(sums) <= FEW:
@@ -1333,8 +1312,6 @@ def _distinct(groups: dict[str, ColumnGuess]) -> dict[str, ColumnGuess]:
 
 def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -> set[str]:
     """Terms none of which is a linear combination of those before it, in rows without gaps."""
-    import numpy as np
-
     columns = [*terms.values()]
     each = 1 + max((len(c.cells) for c in columns), default=0) // _LOOKED_AT
     rows = zip(*(c.cells[::each] for c in (*columns, *others)), strict=True)
@@ -1385,8 +1362,6 @@ def _of_choice(
     Alternatives that are but numbered have no constants. Those of others differ between people,
     too, if there is a column of alternatives, `named`: buyers of a brand come back to it.
     """
-    from pgmult.core.labels import begin_alike, label_of
-
     listed, words = " + ".join(attributes) or "1", [label_of(label) for label in labels]
     numbered = all(word.removeprefix(begin_alike(words)).isdigit() for word in words)
     differ = f"{named} + {listed}" if named and not numbered else listed
@@ -1413,8 +1388,6 @@ def _marks(column: ColumnGuess, labels: ColumnGuess, label: object) -> bool:
 
 def _price_option(names: Iterable[str]) -> list[Option]:
     """The option that says which attribute is a price, if one is called so."""
-    from pgmult.choice.prices import price_among
-
     price = price_among(names)
     return [("--price", [price])] if price else []
 
@@ -1431,8 +1404,6 @@ def _is_fixed_by(cells: list[object], labels: list[object], of_row: list[object]
 
 def _are_events(time: ColumnGuess, whose: ColumnGuess) -> bool:
     """Whether rows follow each other in time, at times of a day that are not evenly apart."""
-    import numpy as np
-
     if not time.is_dates or all(len(str(x)) <= _DATE for x in time.counts):
         return False
     times = np.array([x or "NaT" for x in time.cells], dtype="datetime64[s]").astype(np.int64)
@@ -1443,12 +1414,6 @@ def _are_events(time: ColumnGuess, whose: ColumnGuess) -> bool:
 
 def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
     """How long a step is, as ``--every`` has it; empty for a number, None if no length will do."""
-    import numpy as np
-
-    from pgmult.core.dates import dates_of
-    from pgmult.core.tables import exact_array
-    from pgmult.sequences.data.times import usual_step
-
     there = (time.codes >= 0) & (True if whose is None else whose.codes >= 0)
     times = exact_array([*compress(time.cells, there)])
     sequence = np.zeros(len(times), np.int64) if whose is None else whose.codes[there]

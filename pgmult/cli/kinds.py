@@ -6,6 +6,7 @@ say about its cells.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -13,11 +14,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from pgmult.core.typing import FloatArray, IntArray
-    from pgmult.datasets.tables import DataTable
+import numpy as np
+
+from pgmult.core.dates import dates_of
+from pgmult.core.labels import as_looked_at, is_missing
+from pgmult.core.tables import date_text, missing_in
+from pgmult.core.typing import FloatArray, IntArray
+from pgmult.datasets.states import us_states
+from pgmult.datasets.tables import DataTable
+from pgmult.formulas.language import parse
 
 _TEXT_WORDS = 5  # from so many words a cell on, on average, a column holds texts
 _MOST_LABELS, MOST_OUTCOMES = 300, 20
@@ -52,8 +59,6 @@ class Rules(NamedTuple):
 @cache
 def rules() -> Rules:
     """Read the words once, when a table is looked at."""
-    import tomllib
-
     table = tomllib.loads(Path(__file__).with_name("roles.toml").read_text(encoding="utf-8"))
     names = {role: re.compile("|".join(x.split())) for role, x in table["names"].items()}
     labels = {role: {*words.split()} for role, words in table["labels"].items()}
@@ -63,8 +68,6 @@ def rules() -> Rules:
 @cache
 def in_formula(name: str) -> str:
     """A column's name in a formula; empty if it cannot stand there."""
-    from pgmult.formulas.language import parse
-
     for text in (name, f"`{name}`"):
         try:
             if parse(f"~ {text}").columns == (name,):
@@ -298,26 +301,20 @@ class ColumnGuess:
         return not odd and not self.name.startswith("-") and self.term != ""
 
     @cached_property
-    def codes(self) -> "IntArray":
+    def codes(self) -> IntArray:
         """The number of each cell's value, -1 without one, ``(num_rows,)``."""
-        import numpy as np
-
         numbers = {None: -1} | {value: i for i, value in enumerate(self.counts)}
         return np.fromiter(map(numbers.__getitem__, self.cells), np.int64, len(self.cells))
 
     @cached_property
-    def numbers(self) -> "FloatArray":
+    def numbers(self) -> FloatArray:
         """The numbers, nan without one, ``(num_rows,)``."""
-        import numpy as np
-
         numbers = np.array([*map(float, self.counts), np.nan])
         return numbers[self.codes]
 
     @cached_property
-    def _ranks(self) -> "IntArray":
+    def _ranks(self) -> IntArray:
         """The rank of each cell among the different values, -1 without one, ``(num_rows,)``."""
-        import numpy as np
-
         ranks = {value: i for i, value in enumerate(sorted(self.counts))}
         return np.array([*map(ranks.__getitem__, self.counts), -1])[self.codes]
 
@@ -331,8 +328,6 @@ class ColumnGuess:
 
     def follows_from(self, other: "ColumnGuess") -> bool:
         """Whether a value of another column says the value of this, but for 1 % of what varies."""
-        import numpy as np
-
         both = (self.codes >= 0) & (other.codes >= 0)
         mine, theirs, size = self.codes[both], other.codes[both], len(self.counts)
         if not len(mine):
@@ -349,8 +344,6 @@ class ColumnGuess:
 
     def ranges_by(self, other: "ColumnGuess") -> list[tuple[float, float]]:
         """The least and the greatest number in the rows of each value of another column, sorted."""
-        import numpy as np
-
         both = (self.codes >= 0) & (other.codes >= 0)
         low, high = np.full((2, len(other.counts)), np.inf)
         np.minimum.at(low, other.codes[both], self.numbers[both])
@@ -383,14 +376,8 @@ def shortened(value: object) -> str:
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 3]}..."
 
 
-def columns_of(table: "DataTable") -> list[ColumnGuess]:
+def columns_of(table: DataTable) -> list[ColumnGuess]:
     """The columns of a table, with what each holds."""
-    import numpy as np
-
-    from pgmult.core.dates import dates_of
-    from pgmult.core.labels import is_missing
-    from pgmult.core.tables import date_text, missing_in
-
     columns = []
     for name in table:
         column = table[name]
@@ -417,9 +404,6 @@ def columns_of(table: "DataTable") -> list[ColumnGuess]:
 
 def kind_of(values: Iterable[Any], dates: bool) -> str:
     """Say in words what cells are."""
-    from pgmult.core.labels import as_looked_at
-    from pgmult.datasets.states import us_states
-
     counts = Counter(values)
     if not counts or dates:
         return "dates" if counts else "nothing"

@@ -10,14 +10,15 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pgmult.cli.guesses import Guess, Guesses, Option, command_of, file_of
 from pgmult.cli.kinds import SHOWN, ColumnGuess, columns_of, shortened
 from pgmult.cli.shared import plain, print_report, read_table
-
-if TYPE_CHECKING:
-    from pgmult.core.reports import Report, Section
+from pgmult.core.labels import as_looked_at
+from pgmult.core.reports import Report, Section
+from pgmult.core.tabled import Column, Table
+from pgmult.datasets.columns import is_number_or_date
+from pgmult.datasets.files import is_table, suffix_of
 
 _GAPS = "n/a na nan null missing . ? - #n/a"
 _SEQUENCE_FILES = (".fa", ".fasta", ".fna", ".faa", ".ffn")
@@ -31,8 +32,6 @@ _MISREAD = (
 
 def show_columns(options: argparse.Namespace) -> int:
     """Print what a file holds, and the commands that fit it."""
-    from pgmult.datasets.files import is_table
-
     path: Path = options.file
     if is_table(path):
         gc.disable()  # millions of cells, which are no garbage, would be looked at again and again
@@ -45,8 +44,7 @@ def show_columns(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_texts(path: Path) -> "Report":
-    from pgmult.datasets.files import suffix_of
+def _of_texts(path: Path) -> Report:
     from pgmult.datasets.readers import recognise  # which takes half a second
 
     def job(family: str, why: str, *options: Option) -> Guess:
@@ -65,10 +63,7 @@ def _of_texts(path: Path) -> "Report":
     return _report(f"{plain(str(path))}: {kind}", [], jobs)
 
 
-def _of_table(path: Path, options: argparse.Namespace) -> "Report":
-    from pgmult.core.reports import Section
-    from pgmult.core.tabled import Column, Table
-
+def _of_table(path: Path, options: argparse.Namespace) -> Report:
     table = read_table(path, options)
     columns = columns_of(table)
     remarks, no_value, misread = _remarks(columns)
@@ -98,10 +93,8 @@ def _of_table(path: Path, options: argparse.Namespace) -> "Report":
     return _report(title, [held, Section("Columns to check", sentences=remarks)], jobs)
 
 
-def _report(title: str, sections: "list[Section]", jobs: list[Guess]) -> "Report":
+def _report(title: str, sections: list[Section], jobs: list[Guess]) -> Report:
     """What was seen, and the jobs that fit."""
-    from pgmult.core.reports import Report
-
     guessed = "guesses from the kinds of columns and their names" if sections else "guesses"
     which = ", ".join(job.title.lower() for job in jobs)
     verdict = (
@@ -115,8 +108,6 @@ def _report(title: str, sections: "list[Section]", jobs: list[Guess]) -> "Report
 
 def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[str]]:
     """What to look at in some columns, values for ``--na-values``, columns that are misread."""
-    from pgmult.core.labels import as_looked_at
-
     said, no_value, misread = [], [], set()
     for column in columns:
         name = shortened(column.name)
@@ -154,8 +145,6 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
 
 def _odd_cells(column: ColumnGuess) -> tuple[list[str], bool]:
     """Cells that read as no value, and whether a column of labels holds numbers or dates else."""
-    from pgmult.datasets.columns import is_number_or_date
-
     texts = {str(value): times for value, times in column.counts.items()}
     gaps = [text for text in texts if text.strip().lower() in _GAPS.split()]
     no_numbers = (text for text in texts if not is_number_or_date(text))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -109,15 +109,12 @@ class RawTable(NamedTuple):
     cells : callable
         ``cells(name)`` are the cells of a column: `_Texts` or a list with None where there is no
         value, or `Cells` or an array where the file itself says what they are.
-    numbers : bool
-        Whether strings can be numbers; where they have quotes, as in JSON, they are none.
-    commas : bool
-        Whether some numbers are written with decimal commas.
+    decimal : str
+        The mark of decimals in numbers that are written as strings: a comma; a point, since some
+        do not stand before three digits, or commas separate cells; "?" if it is not known. Empty
+        where strings are no numbers, as in JSON, where they have quotes.
     lines : sequence of int
         Line of the file at which each row begins, or its row in the sheet, if that is known.
-    points : bool
-        Whether points are decimal, since some do not stand before three digits, or commas separate
-        cells.
     part : str
         "line", or "row" of a sheet.
     """
@@ -125,10 +122,8 @@ class RawTable(NamedTuple):
     names: list[str]
     num_rows: int
     cells: Callable[[str], Any]
-    numbers: bool = False
-    commas: bool = False
+    decimal: Literal[",", ".", "?", ""] = ""
     lines: Sequence[int] = ()
-    points: bool = True
     part: str = "line"
 
 
@@ -163,12 +158,12 @@ def columns_of_file(
         if not isinstance(cells, _Texts):
             return exact(cells, f"{name!r} of {path}", time_zone)
         texts: Sequence[str | None] = cells.different
-        if any(table.commas for table in tables):
+        decimals = {table.decimal for table in tables}
+        if "," in decimals:
             texts = _with_points(texts) or texts
-        elif first.numbers:
-            sure = any(table.points for table in tables)
-            texts = _without_thousands(texts, f"{name!r} of {path}", sure)
-        return _typed(_Texts([*texts], cells.rows), name, time_zone, first.numbers)
+        elif first.decimal:
+            texts = _without_thousands(texts, f"{name!r} of {path}", "." in decimals)
+        return _typed(_Texts([*texts], cells.rows), name, time_zone, first.decimal != "")
 
     lines = np.array(first.lines, np.int64) if len(first.lines) and not several else None
     return Lazily([*first.names, *several], column), lines, first.part
@@ -230,10 +225,11 @@ def _raw_table(
             [x for cell in texts[:_LOOKED_AT] if (x := cell.strip()) not in (*no_value, "")]
             for texts in columns_of_text.values()
         ]
-        commas = mark not in (",", "") and any(_has_commas(x, mark) for x in some)
+        if mark not in (",", "") and any(_has_commas(x, mark) for x in some):
+            return RawTable(names, len(cells), column, ",", lines)
         points = mark != ";" or any(map(_has_points, some))
         part = "line" if mark else "row"
-        return RawTable(names, len(cells), column, True, commas, lines, points, part)
+        return RawTable(names, len(cells), column, "." if points else "?", lines, part)
 
 
 def _has_commas(cells: Sequence[str], mark: str) -> bool:
@@ -247,9 +243,8 @@ def _has_commas(cells: Sequence[str], mark: str) -> bool:
 
 def _has_points(cells: Sequence[str]) -> bool:
     """Whether a column has numbers with decimal points that cannot be marks of thousands."""
-    return all(map(_NUMBER.fullmatch, cells)) and any(
-        "." in x and not _POINT_AND_THREE.fullmatch(x) for x in cells
-    )
+    is_sure = any("." in x and not _POINT_AND_THREE.fullmatch(x) for x in cells)
+    return is_sure and all(map(_NUMBER.fullmatch, cells))
 
 
 def _without_thousands(
@@ -599,8 +594,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 def _one_kind(items: list[object], no_value: frozenset[str]) -> list[object]:
     """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
     items = [None if isinstance(item, str) and item in no_value else item for item in items]
-    present = [item for item in items if item is not None]
-    of_one_kind = len({isinstance(item, bool) for item in present}) == 1
-    if of_one_kind and all(isinstance(item, int | float) for item in present):
+    kinds = {*map(type, items)} - {type(None)}
+    if kinds == {bool} or (kinds and kinds <= {int, float}):
         return items
     return [x if x is None or isinstance(x, str) else json.dumps(x) for x in items]

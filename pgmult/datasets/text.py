@@ -160,11 +160,9 @@ def count_words(
 
 
 def chosen_counts(
-    documents: Sequence[Counter[str]],
-    names: Sequence[str] | None,
-    choices: "WordChoices",
+    documents: Sequence[Counter[str]], names: Sequence[str] | None, choices: "WordChoices",
     dropped: "Dropped",
-) -> tuple[Corpus, Losses]:
+) -> tuple[Corpus, Losses]:  # fmt: skip
     """The corpus of the words of documents that are kept, and what was lost."""
     counts, spread = Counter[str](), Counter[str]()
     for words in documents:
@@ -178,12 +176,10 @@ def chosen_counts(
     indices = np.fromiter(chain.from_iterable(rows), np.int64, indptr[-1])
     amounts = np.fromiter(chain.from_iterable(x.values() for x in rows), np.int64, indptr[-1])
     matrix = scipy.sparse.csr_array((amounts, indices, indptr), shape=(len(rows), len(column)))
-    without_text = sum(not words for words in documents)
-    emptied = sum(not left for left in rows) - without_text
-    read = Losses(
-        len(documents), without_text, emptied, len(counts), counts.total(), left_out, choices.ngrams
-    )
-    return as_corpus(matrix, vocabulary, names), dropped.added(read)
+    empty, without_text = sum(not row for row in rows), sum(not words for words in documents)
+    documents_lost = len(documents), without_text, empty - without_text
+    losses = Losses(*documents_lost, len(counts), counts.total(), left_out, choices.ngrams)
+    return as_corpus(matrix, vocabulary, names), dropped.added(losses)
 
 
 class Dropped:
@@ -233,10 +229,9 @@ class Dropped:
         letters, runs = self._letters_without_spaces, self._runs
         if letters > _ENOUGH * self._letters and letters > _LONGEST_SEGMENT * runs:
             raise ValueError(
-                f"texts must have spaces between words, got {self._longest[:12]!r}: Chinese,"
-                " Japanese, Thai and their like are written without (split words first, such"
-                " as by jieba, fugashi or pythainlp: pass tokenizer=jieba.lcut, or write the texts"
-                " with spaces)"
+                f"texts must have spaces between words, got {self._longest[:12]!r}: split words"
+                " of Chinese, Japanese or Thai first, such as by jieba, fugashi or pythainlp (pass"
+                " tokenizer=jieba.lcut, or write the texts with spaces)"
             )
 
     def added(self, losses: Losses) -> Losses:
@@ -322,7 +317,7 @@ class WordChoices(Checked):
                 dropped.look(sentence)
                 words = dropped.short(split_words(sentence))
             else:
-                words = [normal_form(word) for word in _tokens(self.tokenizer, sentence)]
+                words = [*map(normal_form, _tokens(self.tokenizer, sentence))]
             counted.update(_runs(words, self.ngrams, self.stop_words))
         return counted
 
@@ -362,11 +357,10 @@ class WordChoices(Checked):
         kept = [*passing()] if self.max_words is None else nsmallest(self.max_words, passing())
         lost[-1] = [lost[-1][0] - len(kept), lost[-1][1] + sum(count for count, _ in kept)]
         if not kept:
-            different = sum(words for words, _ in lost)
+            of = f"{sum(words for words, _ in lost)} different words in {num_documents} documents"
             raise ValueError(
-                f"no word is left of {different} different words in {num_documents} documents"
-                " (are the texts empty, or do tokenizer, stop_words, min_count, min_documents and"
-                " max_document_share leave nothing?)"
+                f"no word is left of {of} (are the texts empty, or do tokenizer, stop_words,"
+                " min_count, min_documents and max_document_share leave nothing?)"
             )
         losses = [WordLoss(why, *what) for why, what in zip(reasons, lost, strict=True) if what[0]]
         return sorted(word for _, word in kept), tuple(losses)
