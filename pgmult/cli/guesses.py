@@ -107,7 +107,7 @@ class Guesses:
         weights = [c for c in self.columns if c.is_survey_weight]
         if weights:  # the last adjustment
             others = {c for c in self.columns if c.is_called("weight", "design")}
-            others.discard(max(weights, key=lambda c: c.spread))
+            others.discard(max(weights, key=lambda c: float(c.numbers.std())))
             self.columns = [c for c in self.columns if c not in others]
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
@@ -126,7 +126,9 @@ class Guesses:
         self.places = [c for c in self.columns if c.kind == "US states"]
         self.coordinates = self._coordinates()
         self.identifiers = {c for c in self.columns if c.is_identifier or self._is_of_groups(c)}
-        self.people = self._repeated()
+        people = {c for c in self.categories if c.is_called("person")} | self.identifiers
+        repeated = (c for c in self.columns if FEW < len(c.counts) <= c.counts.total() / 1.5)
+        self.people = next((c for c in repeated if c in people), None)  # who have several rows
         self.turned = self._samples_side_by_side()
         self.subject = list[ColumnGuess]()  # what the file is called after
         self.of_trials = list[ColumnGuess]()  # successes and trials
@@ -180,14 +182,6 @@ class Guesses:
             and len(c.counts) < len(x.counts) and 3 * len(x.counts) <= self.num_rows
         )  # fmt: skip
         return any(c.follows_from(x) for x in groups)
-
-    def _repeated(self) -> ColumnGuess | None:
-        """The column of people who have several rows, if there is one."""
-        for c in self.columns:
-            can_be = c in self.identifiers or (c.is_category and c.is_called("person"))
-            if can_be and 1.5 * len(c.counts) <= c.counts.total() and len(c.counts) > FEW:
-                return c
-        return None
 
     def _is_of_groups(self, c: ColumnGuess) -> bool:
         """Whether whole numbers stand for groups: two columns or more are the same in each."""
@@ -493,7 +487,7 @@ class Guesses:
             elif c.kind == "dates" or (
                 c.is_number
                 and c not in self.identifiers
-                and (c.is_measure or not c.is_different_in_each_row)
+                and (c.is_measure or c.kind == "numbers" or different < self.num_rows)
             ):
                 curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
@@ -502,7 +496,12 @@ class Guesses:
         terms = {t: c for t, c in terms.items() if t in apart or t in groups}
         early = {t for t, c in terms.items() if c.is_treatment or c is self.people}
         ordered = sorted(terms, key=lambda t: 0 if t in early else 1 + (terms[t] is not self.time))
-        used = self._with_few_gaps(ordered, terms)
+        complete: Any = True
+        used = list[str]()  # terms that together leave most rows complete
+        for term in ordered:
+            left = complete & (terms[term].codes >= 0)
+            if left.sum() >= (1 - _MOST_LOST) * self.num_rows:
+                complete, used = left, [*used, term]
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
         return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]][:most]}
 
@@ -516,16 +515,6 @@ class Guesses:
             if len(says.counts) >= len(outcome.counts) and outcome.follows_from(says):
                 return pair
         return ()
-
-    def _with_few_gaps(self, ordered: list[str], terms: dict[str, ColumnGuess]) -> list[str]:
-        """Terms that together leave most rows complete."""
-        complete: Any = True
-        used = list[str]()
-        for term in ordered:
-            left = complete & (terms[term].codes >= 0)
-            if left.sum() >= (1 - _MOST_LOST) * self.num_rows:
-                complete, used = left, [*used, term]
-        return used
 
     # ------------------------------------------------------------------- jobs
 

@@ -190,11 +190,6 @@ class ColumnGuess:
         return bool(min(self.counts) >= 0 and 0.7 < mean < 1.4 and len(self.counts) > FEW)
 
     @property
-    def spread(self) -> float:
-        """Standard deviation of its numbers."""
-        return float(self.numbers.std())
-
-    @property
     def is_yes_or_no(self) -> bool:
         """Whether its numbers are 0 and 1."""
         return self.is_number and {*self.counts} == {0, 1}
@@ -219,11 +214,6 @@ class ColumnGuess:
         times = sorted(self.counts.values())
         even = len(times) > _MANY and 2 < times[-1] <= 2 * times[len(times) // 2]
         return numbered and (self.is_in_blocks or self.is_called("trait") or even)
-
-    @property
-    def is_different_in_each_row(self) -> bool:
-        """Whether no number occurs twice."""
-        return self.kind == "whole numbers" and len(self.counts) == len(self.cells)
 
     @property
     def is_in_blocks(self) -> bool:
