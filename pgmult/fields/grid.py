@@ -3,28 +3,34 @@
 The axis is the first input of numbers or dates, and the other inputs are the place.
 """
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pgmult.core.reports import Interval
-from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.tables import axis_and_places, plain
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """Probabilities of rows, by where they stand along an axis and at which place.
 
-    Attributes
+    Parameters
     ----------
     data : CountField
     predictions : FieldPredictions
         At the inputs of the counts, and after them at the new ones.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the categories.
+    percent : str
+        Name of the intervals, such as 90 % interval.
     mean, lower, upper : arrays, ``(num_rows, num_categories)``
-        Of its draws, and the ends of their intervals.
+        Of the draws, and the ends of their intervals.
     axis : str
         The column; empty if there is none.
     x, along : arrays, ``(num_rows,)``
@@ -35,50 +41,24 @@ class Grid:
         The categories that were counted in each row, all of them at new inputs.
     """
 
-    data: CountField
-    predictions: FieldPredictions
-    mean: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    axis: str
-    x: FloatArray
-    along: Array
-    place: IntArray
-    places: list[str]
-    counted: BoolArray
+    def __init__(self, data: CountField, predictions: FieldPredictions):
+        self.data, self.predictions, self.names = data, predictions, data.category_labels
+        self.percent = f"{round(100 * predictions.probability)} % interval"
+        self.mean, (self.lower, self.upper) = predictions.mean, predictions.interval()
+        size, columns = len(self.mean), predictions.columns_of("row")
+        self.axis, self.x, self.places, self.place = axis_and_places(data, columns, size)
+        self.along = np.asarray(columns.get(self.axis, np.zeros(size)))
+        new = np.ones((data.num_new, data.num_categories), dtype=np.bool_)
+        self.counted = np.concatenate([data.was_counted, new])
 
-    @classmethod
-    def of(cls, data: CountField, predictions: FieldPredictions) -> "Grid":
-        """The rows of predictions at all inputs."""
-        size, columns = predictions.draws.shape[1], predictions.columns_of("row")
-        axis, x, places, place = axis_and_places(data, columns, size)
-        along = np.asarray(columns.get(axis, np.zeros(size)))
-        counted = np.ones((size, data.num_categories), dtype=np.bool_)
-        counted[: data.num_rows] = data.was_counted
-        lower, upper = predictions.interval()
-        return cls(
-            data, predictions, predictions.mean, lower, upper, axis, x, along,
-            place, places, counted,
-        )  # fmt: skip
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the categories."""
-        return self.data.category_labels
-
-    @property
-    def percent(self) -> str:
-        """Name of the intervals, such as 90 % interval."""
-        return f"{round(100 * self.predictions.probability)} % interval"
-
-    @property
+    @cached_property
     def ends(self) -> tuple[dict[int, int], dict[int, int]]:
         """The row of each place at the first and the last of the axis where most places stand."""
         values, at = np.unique(self.x, return_inverse=True)
         pairs = np.unique(np.stack([at, self.place]), axis=1)
         most = np.bincount(pairs[0], minlength=len(values))
-        complete = np.ones(len(values), dtype=np.bool_)  # all categories were counted
-        complete[at[~self.counted.all(axis=1)]] = False
+        partly = at[~self.counted.all(axis=1)]
+        complete = ~np.isin(np.arange(len(values)), partly)  # all categories were counted
         usable = complete if np.count_nonzero(complete) > 1 else np.ones_like(complete)
         shared = np.flatnonzero(usable & (most == most[usable].max()))
         first, last = (
@@ -97,7 +77,7 @@ class Grid:
         """Words for the last value of the axis, such as " at year 2010"."""
         return f" at {self.axis} {plain(self.along[self.last[0]])}" if self.axis else ""
 
-    @property
+    @cached_property
     def totals(self) -> IntArray:
         """Counts of each place."""
         place = self.place[: self.data.num_rows]

@@ -5,11 +5,11 @@ Figures and changes run along an axis: see `pgmult.fields.grid`.
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.comparison import Comparison, as_comparison
@@ -19,7 +19,7 @@ from pgmult.core.labels import as_looked_at
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Report, Section
 from pgmult.core.tabled import probability_text
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance
@@ -92,12 +92,11 @@ def report(
     budget = max(20, _CELLS // max(1, (data.num_rows + data.num_new) * data.num_categories))
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     every = predict(run, data=data, max_draws=used, probability=probability)
-    grid = Grid.of(data, every)
+    grid = Grid(data, every)
     true_probs = None if truth is None else as_simplex(truth, "truth")
     if true_probs is not None and true_probs.shape != grid.mean.shape:
         raise ValueError(f"truth must have shape {grid.mean.shape}, got {true_probs.shape}")
-    changes = _Changes.of(grid)
-    sections = [] if changes is None else [changes.section()]
+    moved, sections = _changes(grid)
     sections += [*_figures(grid, true_probs), *_maps(grid, as_mapping(tiles, "tiles"))]
     by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
     new_rows = np.arange(data.num_rows, len(grid.x))[:_MOST_ROWS]
@@ -110,7 +109,6 @@ def report(
         held = hidden if hidden is not None and hidden.any() else None
         comparison = as_kind(compare(run, data=data, held_out=held), "comparison", Comparison)
     verdict = [] if comparison is False else [*comparison.sentences]
-    moved = [] if changes is None else changes.sentences()
     verdict += [Leading(sentence, "What changed") for sentence in moved]
     verdict += [_lead(grid), *_unseen(grid)]
     if hidden is not None:
@@ -128,120 +126,79 @@ def report(
     parts = {"probabilities": "psi" if "psi" in run else "pi"}  # what matters most first
     if "hyperparameters" in run:
         parts["covariance's parameters"] = "hyperparameters"
-    chains, *details = chains_in_words(run, parts)
-    sections.append(Section("Diagnostics", sentences=[chains, *details]))
-    verdict.append(chains)
+    chains = chains_in_words(run, parts)
+    sections.append(Section("Diagnostics", sentences=chains))
+    verdict.append(chains[0])
     return Report(title, verdict, sections, {"data": data_in_words(data), **facts}).save(place)
 
 
 def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
     """The covariance's free parameters in words, by the columns that they act on, with units."""
-    columns = data.input_labels
-    tables = {} if data.columns is None else data.columns
-    names = []
+    columns, tables, names = data.input_labels, data.columns or {}, []
     for leaf in covariance.leaves():
         acts = range(len(columns)) if leaf.active is None else leaf.active
         family, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
         for name in leaf.param_names:
             words = {"var": "variance", "length_scale": "length scale"}.get(name, name)
-            unit = ""
+            words += f" of {of}" if of else ""
             if name == "length_scale":
                 dates = of in tables and tables[of].dtype.kind == "M"
-                unit = ", in km" if family == "GreatCircle" else ", in years" if dates else ""
-            names.append(f"{words}{f' of {of}' if of else ''}{unit} ({family})")
+                words += ", in km" if family == "GreatCircle" else ", in years" if dates else ""
+            names.append(f"{words} ({family})")
     return names
 
 
 def _whole_columns(names: list[str]) -> str:
     """Coordinates of a place, "state 1" and "state 2", are the state's."""
-    columns = [
-        name.rpartition(" ")[0] if name.endswith((" 1", " 2", " 3")) else name for name in names
-    ]
-    return ", ".join(dict.fromkeys(columns))
+    return ", ".join(dict.fromkeys(re.sub(" [123]$", "", name) for name in names))
 
 
 # --------------------------------------------------------------------------- what moved, who leads
 
 
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """Shares at both ends of an axis: draws of means over the places with rows at both.
+def _changes(grid: Grid) -> tuple[list[str], list[Section]]:
+    """What rose and fell most, and all categories, between the ends of the axis if it has two.
 
-    A place weighs as much as it has counts, at both ends alike.
+    Shares are means over the places with rows at both ends. A place weighs as much as it has
+    counts, at both ends alike.
     """
-
-    grid: Grid
-    first: FloatArray
-    last: FloatArray
-    span: tuple[str, str]
-    num_places: int
-
-    @classmethod
-    def of(cls, grid: Grid) -> "_Changes | None":
-        """None where there is one end only."""
-        start, end = grid.ends
-        both = sorted(set(start) & set(end))
-        rows = [start[p] for p in both], [end[p] for p in both]
-        if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
-            return None
-        weights = np.maximum(grid.totals[both], 1.0)
-        weights = weights / weights.sum()
-        first, last = (
-            np.einsum("dpk,p->dk", grid.predictions.draws[:, its], weights) for its in rows
-        )
-        span = plain(grid.along[rows[0][0]]), plain(grid.along[rows[1][0]])
-        return cls(grid, first, last, span, len(both))
-
-    @property
-    def _order(self) -> list[int]:
-        """Categories, what rose most first."""
-        rise = (self.last - self.first).mean(axis=0)
-        return [int(k) for k in np.argsort(-rise, kind="stable")]
-
-    def sentences(self) -> list[str]:
-        """Name the categories that rose and fell most."""
-        grid, (start, end), order = self.grid, self.span, self._order
-        places = f" (mean over {self.num_places} places, weighted by their counts)"
-        over = places if self.num_places > 1 else ""
-        span = f"From {grid.axis} {start} to {end}{over}"
-        said = []
-        for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
-            first, last = self.first[:, k], self.last[:, k]
-            if (sign * (last - first) > 0.0).mean() > 0.95:  # its 90 % interval is on one side
-                said.append(
-                    f"{span} {grid.names[k]} {word} most: from {first.mean():.2f} to"
-                    f" {last.mean():.2f}, a change of {grid.interval(last - first, '+.2f')}"
-                    f" ({grid.percent})."
-                )
-        return said or [f"{span} no category clearly rose or fell."]
-
-    def section(self) -> Section:
-        """All categories."""
-        grid, (start, end) = self.grid, self.span
-        rows = [  # five columns fit a narrow page where one of them has an interval
-            (
-                grid.names[k],
-                f"{self.first[:, k].mean():.2f}",
-                f"{self.last[:, k].mean():.2f}",
-                grid.interval(self.last[:, k] - self.first[:, k], "+.2f"),
-                probability_text((self.last[:, k] > self.first[:, k]).mean()),
+    ends = grid.ends
+    both = sorted(ends[0].keys() & ends[1])
+    rows = [[end[p] for p in both] for end in ends]
+    if not both or grid.x[rows[0][0]] == grid.x[rows[1][0]]:
+        return [], []
+    weights = np.maximum(grid.totals[both], 1.0)
+    draws = grid.predictions.draws
+    first, last = (np.einsum("dpk,p->dk", draws[:, its], weights / weights.sum()) for its in rows)
+    start, end = (plain(grid.along[its[0]]) for its in rows)
+    change = last - first
+    order = [int(k) for k in np.argsort(-change.mean(axis=0), kind="stable")]
+    over = f" (mean over {len(both)} places, weighted by their counts)" if len(both) > 1 else ""
+    span = f"From {grid.axis} {start} to {end}{over}"
+    said = []
+    for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
+        if (sign * change[:, k] > 0.0).mean() > 0.95:  # its 90 % interval is on one side
+            said.append(
+                f"{span} {grid.names[k]} {word} most: from {first[:, k].mean():.2f} to"
+                f" {last[:, k].mean():.2f}, a change of {grid.interval(change[:, k], '+.2f')}"
+                f" ({grid.percent})."
             )
-            for k in self._order
-        ]
-        complete = grid.counted.all()
-        until = (
-            "" if complete else f", as far as all categories were counted: from {start} to {end}"
+    rows_of_table = [  # five columns fit a narrow page where one of them has an interval
+        (
+            grid.names[k], f"{first[:, k].mean():.2f}", f"{last[:, k].mean():.2f}",
+            grid.interval(change[:, k], "+.2f"), probability_text((change[:, k] > 0.0).mean()),
         )
-        mean = "Mean probability, over places weighted by their counts,"
-        mean = mean if self.num_places > 1 else "Mean probability"
-        return Section(
-            "What changed",
-            f"{mean} of each category at the ends of {grid.axis}{until}; and its change"
-            f" [{grid.percent}].",
-            head=("category", start, end, "change", "P(rose)"),
-            rows=rows,
-            shown=12,
-        )
+        for k in order
+    ]  # fmt: skip
+    until = f", as far as all categories were counted: from {start} to {end}"
+    until = "" if grid.counted.all() else until
+    over = ", over places weighted by their counts," if len(both) > 1 else ""
+    note = f"Mean probability{over} of each category at the ends of {grid.axis}{until}; and its"
+    section = Section(
+        "What changed", f"{note} change [{grid.percent}].",
+        head=("category", start, end, "change", "P(rose)"), rows=rows_of_table, shown=12,
+    )  # fmt: skip
+    return said or [f"{span} no category clearly rose or fell."], [section]
 
 
 def _lead(grid: Grid) -> str:
@@ -250,65 +207,52 @@ def _lead(grid: Grid) -> str:
     firsts = grid.firsts(rows)
     best, sure = firsts.argmax(axis=1), firsts.max(axis=1)
     if len(rows) == 1:
-        who, cell = grid.names[best[0]], grid.cell(int(rows[0]), int(best[0]))
         how = f"it is the first with probability {sure[0]:.2f}"
-        if sure[0] > 0.995:
-            how = "that it is the first is all but certain"
-        return f"Most probable{end}: {who}, {cell} ({grid.percent}); {how}."
+        how = "that it is the first is all but certain" if sure[0] > 0.995 else how
+        cell = grid.cell(int(rows[0]), int(best[0]))
+        return f"Most probable{end}: {grid.names[best[0]]}, {cell} ({grid.percent}); {how}."
     leader, size = np.bincount(best).argmax(), len(rows)
     number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
     where = f"all {size} places" if number == size else f"{number} of {size} places"
-    at = "nowhere" if clear == 0 else "everywhere" if clear == size else f"at {clear} of {size}"
-    is_first = "is the first" if at == "nowhere" else "the first is"
-    return (
-        f"Most probable{end}: {grid.names[leader]} at {where}; {at} {is_first} more than 95 % sure."
-    )
+    at = {0: "nowhere is the first", size: "everywhere the first is"}
+    sureness = at.get(clear, f"at {clear} of {size} the first is")
+    return f"Most probable{end}: {grid.names[leader]} at {where}; {sureness} more than 95 % sure."
 
 
 def _unseen(grid: Grid) -> list[str]:
     """Name categories that were not counted everywhere, and places without a count."""
+
+    def few(names: list[str], what: str) -> str:
+        return ", ".join(names) if len(names) <= _FEW else f"{len(names)} {what}"
+
     said = []
-    if not grid.counted.all():
-        partly = [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]
+    if partly := [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]:
         said.append(
-            f"Not everywhere counted: {_few(partly, 'categories')}; probabilities there are those"
+            f"Not everywhere counted: {few(partly, 'categories')}; probabilities there are those"
             " of the others, given that it is one of them."
         )
     observed = np.unique(grid.place[: grid.data.num_rows])
     if names := [grid.places[p] for p in observed if grid.totals[p] == 0]:
         said.append(
-            f"No counts at {_few(names, 'places')}: predictions there come from other places alone."
+            f"No counts at {few(names, 'places')}: predictions there come from other places alone."
         )
     return said
 
 
-def _few(names: list[str], what: str) -> str:
-    return ", ".join(names) if len(names) <= _FEW else f"{len(names)} {what}"
-
-
 def _table(
-    grid: Grid,
-    title: str,
-    what: str,
-    rows: IntArray,
-    names: Sequence[str] | NDArray[np.str_] | None = None,
+    grid: Grid, title: str, what: str, rows: IntArray, names: Sequence[str] | Array | None = None
 ) -> Section:
     """The leading categories of some rows, which are called by their places where unnamed."""
     if names is None:
         names = [grid.places[p] or "everywhere" for p in grid.place[rows]]
-    cells = []
-    for r, name, first in zip(rows, names, grid.firsts(rows), strict=False):
-        for k in np.argsort(-grid.mean[r], kind="stable")[:3]:
-            cells.append(
-                (name, grid.names[k], grid.cell(int(r), int(k)), probability_text(first[k]))
-            )
-    return Section(
-        title,
-        f"Probability, posterior mean [{grid.percent}], and that of being the first.",
-        head=(what, "category", "probability", "P(first)"),
-        rows=cells,
-        shown=12,
-    )
+    cells = [
+        (name, grid.names[k], grid.cell(int(r), int(k)), probability_text(first[k]))
+        for r, name, first in zip(rows, names, grid.firsts(rows), strict=False)
+        for k in np.argsort(-grid.mean[r], kind="stable")[:3]
+    ]
+    note = f"Probability, posterior mean [{grid.percent}], and that of being the first."
+    head = (what, "category", "probability", "P(first)")
+    return Section(title, note, head=head, rows=cells, shown=12)
 
 
 # --------------------------------------------------------------------------- figures
@@ -325,35 +269,25 @@ def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:
     if not grid.axis or len(np.unique(grid.x)) < 2:
         return []
     chosen = np.sort(np.argsort(-grid.totals, kind="stable")[:_MOST_PANELS])
-    is_subset = len(grid.places) > len(chosen)
-    which = f"; the {len(chosen)} places with most counts" if is_subset else ""
+    which = f"; the {len(chosen)} places with most counts" if len(grid.places) > len(chosen) else ""
     few = len(grid.names) <= _MOST_LINES
-    what = "all categories" if few else "the most frequent categories"
-    return [
-        Section(
-            f"Probabilities along {grid.axis}",
-            f"Posterior means of {what}{which}.",
-            figures=[_panel(grid, int(p), truth) for p in chosen],
-            shown=0,
-        )
-    ]
+    note = f"Posterior means of {'all' if few else 'the most frequent'} categories{which}."
+    panels = [_panel(grid, int(p), truth) for p in chosen]
+    return [Section(f"Probabilities along {grid.axis}", note, figures=panels, shown=0)]
 
 
 def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
     data, n = grid.data, grid.data.num_rows
     rows = np.flatnonzero(grid.place == p)
     rows = rows[np.argsort(grid.x[rows], kind="stable")]
-    observed = rows[rows < n]
-    totals = data.totals[observed]
-    full, x = observed[totals > 0], grid.x[rows]
+    observed, x = rows[rows < n], grid.x[rows]
+    is_empty = data.totals[observed] == 0
+    full = observed[~is_empty]
     step = float(np.median(np.diff(np.unique(grid.x))))
-    gaps = [(grid.x[r] - step / 2, grid.x[r] + step / 2) for r in observed[totals == 0]]
-    gaps += _skipped(grid.x[observed], step)
+    gaps = [(at - step / 2, at + step / 2) for at in grid.x[observed[is_empty]]]
     is_ahead = ((rows >= n) & (x > grid.x[:n].max())).any()
     visible = np.where(grid.counted, 1.0, np.nan)  # a line has a gap elsewhere
-    mean, low, high = (
-        values[rows] * visible[rows] for values in (grid.mean, grid.lower, grid.upper)
-    )
+    mean, low, high = ((values * visible)[rows] for values in (grid.mean, grid.lower, grid.upper))
     lines = []
     for number, k in enumerate(_main(grid)):
         drawn = full[grid.counted[full, k]]
@@ -362,15 +296,12 @@ def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
         lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, truth=true_line))
     name = grid.places[p]
     return Lines(
-        lines,
-        label=f"probabilities along {grid.axis}{f' at {name}' if name else ''}",
-        x_label=grid.axis,
-        caption=name,
-        band=grid.percent,
-        gaps=gaps,
+        lines, label=f"probabilities along {grid.axis}{f' at {name}' if name else ''}",
+        x_label=grid.axis, caption=name, band=grid.percent,
+        gaps=gaps + _skipped(grid.x[observed], step),
         divider=float(grid.x[:n].max() + step / 2) if is_ahead else None,
         ticks=date_ticks(x.min(), x.max()) if grid.along.dtype.kind == "M" else None,
-    )
+    )  # fmt: skip
 
 
 def _maps(grid: Grid, tiles: Mapping[str, str]) -> list[Section]:
@@ -384,11 +315,8 @@ def _maps(grid: Grid, tiles: Mapping[str, str]) -> list[Section]:
         values = {codes[grid.place[r]]: grid.cell(int(r), k)[:3] for r in grid.last}
         maps.append(Tiles(values, label=f"map of {grid.names[k]}", caption=grid.names[k]))
     which = "" if len(maps) == len(grid.names) else " of the most frequent categories"
-    text = (
-        f"Probabilities{which}, and half the widths of their {grid.percent}s; shades are of"
-        " each map by itself."
-    )
-    return [Section(f"The map{grid.end}", text, figures=maps, shown=0)]
+    note = f"Probabilities{which}, and half the widths of their {grid.percent}s; shades are of"
+    return [Section(f"The map{grid.end}", f"{note} each map by itself.", figures=maps, shown=0)]
 
 
 def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
@@ -401,17 +329,14 @@ def _skipped(x: FloatArray, step: float) -> list[tuple[float, float]]:
 
 def data_in_words(data: CountField) -> str:
     """Describe the data: numbers of counts, categories and inputs."""
-    text = (
-        f"{int(data.counts.sum()):,} counts of {data.num_categories:,} categories at"
-        f" {data.num_rows:,} inputs"
-    )
+    text = f"{data.counts.sum():,} counts of {data.num_categories:,} categories"
+    text += f" at {data.num_rows:,} inputs"
     if empty := np.count_nonzero(data.totals == 0):
         text += f", {empty:,} of them empty"
-    if data.counted is not None:
-        missing = data.num_rows - data.counted.sum(axis=0)
+    missing = (~data.was_counted).sum(axis=0)
+    if missing.any():
         pairs = zip(data.category_labels, missing, strict=True)
-        said = [f"{name} at {n:,}" for name, n in pairs if n]
-        text += f", not counted {', '.join(said)} of them"
+        text += f", not counted {', '.join(f'{name} at {n:,}' for name, n in pairs if n)} of them"
     return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
 
@@ -420,11 +345,10 @@ def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> lis
     indices = np.flatnonzero(hidden.sum(axis=1) > 0)
     if not len(indices):
         return ["No counts were held out."]
-    counts = hidden[indices]
-    fit = rows.rows(indices).calibration(counts, least=0.0, random_seed=random_seed)
+    fit = rows.rows(indices).calibration(hidden[indices], least=0.0, random_seed=random_seed)
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
     return [
-        f"Intervals of the {int(counts.sum()):,} counts at {len(indices):,} inputs that were held"
+        f"Intervals of the {hidden.sum():,} counts at {len(indices):,} inputs that were held"
         f" out {said}.",
         f"{fit.in_words}, of {fit.num_cells:,} cells.",
     ]
@@ -439,28 +363,24 @@ def _against_truth(grid: Grid, truth: FloatArray) -> str:
     )
 
 
-def _learned(posterior: Posterior, grid: Grid) -> Section:
-    if "hyperparameters" not in posterior or not np.size(posterior["hyperparameters"]):
-        return Section("What the model learned")
-    values = np.asarray(posterior["hyperparameters"])
-    names = hyperparameter_names(posterior.model.full_covariance(grid.data), grid.data)
-    labels = posterior.coords.get("covariance", np.arange(values.shape[2]))
+def _learned(run: Posterior, grid: Grid) -> Section:
+    title = "What the model learned"
+    if "hyperparameters" not in run or not np.size(run["hyperparameters"]):
+        return Section(title)
+    values = np.asarray(run["hyperparameters"])
+    names = hyperparameter_names(run.model.full_covariance(grid.data), grid.data)
+    labels = run.coords.get("covariance", np.arange(values.shape[2]))
     rows = []
-    for c in range(values.shape[2]):
-        for j, name in enumerate(names):
-            draws = values[:, :, c, j]
-            whose = "" if values.shape[2] == 1 else f", {labels[c]}"
-            value = grid.interval(draws)
-            form = ",.0f" if value.upper >= 100.0 else "#.3g"
-            rows.append((name + whose, value._replace(form=form)))
+    for c, j in np.ndindex(values.shape[2:]):
+        whose = "" if values.shape[2] == 1 else f", {labels[c]}"
+        value = grid.interval(values[:, :, c, j])
+        form = ",.0f" if value.upper >= 100.0 else "#.3g"
+        rows.append((names[j] + whose, value._replace(form=form)))
     scatter = any(name.endswith("(White)") for name in names)
-    return Section(
-        "What the model learned",
+    note = (
         "Length scales are in the units of the inputs: the distance over which probabilities are"
         " similar. Variances are of log odds"
         + ("; (White) is that of independent effects of the inputs. " if scatter else ". ")
-        + f"Posterior mean [{grid.percent}].",
-        head=("parameter", "value"),
-        rows=rows,
-        shown=12,
+        + f"Posterior mean [{grid.percent}]."
     )
+    return Section(title, note, head=("parameter", "value"), rows=rows, shown=12)

@@ -146,6 +146,9 @@ def read_field(
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
     columns = as_given = as_columns(table, "table")
+    at_places = as_mapping(places, "places")
+    if unused := [name for name in at_places if name not in chosen]:
+        raise ValueError(f"places must be of columns among inputs, got {unused[0]!r}")
     wide = as_strings(wide, "wide")
     if wide:
         if category is not None or count is not None:
@@ -155,12 +158,8 @@ def read_field(
     category = as_kind(category, "category", str, "the column of the category, or pass wide=")
     roles = {f"inputs {name}": name for name in chosen}
     one_role_each({**roles, "category": category, "count": count})
-    at = _with_dates(chosen_columns(columns, chosen, "table", "inputs"), places)
+    at = _with_dates(chosen_columns(columns, chosen, "table", "inputs"), at_places)
     of_category = chosen_columns(columns, [category], "table", "category")[category]
-    at_places = as_mapping(places, "places")
-    unused = [name for name in at_places if name not in chosen]
-    if unused:
-        raise ValueError(f"places must be of columns among inputs, got {unused[0]!r}")
     x, names = _coordinates(at, at_places, "table")
     if not len(x):
         raise ValueError("table must have a row at least, got none")
@@ -170,12 +169,13 @@ def read_field(
         _warn_of_repeats(as_given)
     labels, of_label = _in_order(labels_of(of_category, category), wide)
     warn_of_look_alikes(labels, f"column {category!r}")
-    first, of_row = _distinct(x)
+    _, first, of_row = np.unique(x, axis=0, return_index=True, return_inverse=True)
     distinct = {key: column[first] for key, column in at.items()}
+    cells = of_row.reshape(-1), of_label
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
-    np.add.at(counts, (of_row, of_label), number)
+    np.add.at(counts, cells, number)
     present = np.zeros(counts.shape, dtype=np.bool_)
-    present[of_row, of_label] = True
+    present[cells] = True
     kept, totals = _totals(counts, present, labels.tolist())
     counts, present, labels = counts[:, kept], present[:, kept], labels[kept]
     row_names = _row_names(distinct)
@@ -183,9 +183,8 @@ def read_field(
     guess = ""
     if absent is None and count is not None:
         counted, guess = _guess(counts, present, distinct, at_places, labels.tolist())
-    zeros = ""
-    if count is not None:  # else each row is one observation, and of one category alone
-        zeros = _zeros_in_words(counted & ~present, row_names, labels.tolist())
+    absent_cells = counted & ~present  # each row is one observation where there is no count
+    zeros = "" if count is None else _zeros_in_words(absent_cells, row_names, labels.tolist())
     data = as_field(
         x[first], counts, order=order, categories=list(labels), input_names=names,
         names=row_names, counted=counted,
@@ -200,7 +199,7 @@ def _as_long(
     columns: Mapping[str, Array], inputs: Sequence[str], wide: Sequence[str]
 ) -> dict[str, Array]:
     """A row for each category of a table that has a column for each."""
-    numbers = chosen_columns(columns, [*wide], "table", "wide")
+    numbers = chosen_columns(columns, wide, "table", "wide")
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
     cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
     filled = ~np.array([[is_missing(cell) for cell in line] for line in cells])
@@ -208,7 +207,7 @@ def _as_long(
         counts_of(column[is_filled], name)
     row, k = np.nonzero(filled)
     long = {name: columns[name][row] for name in inputs if name in columns}
-    return long | {_CATEGORY: np.array([*wide])[k], _COUNT: cells[row, k].astype(np.float64)}
+    return long | {_CATEGORY: np.array(wide)[k], _COUNT: cells[row, k].astype(np.float64)}
 
 
 def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tuple[IntArray, str]:
@@ -250,24 +249,23 @@ def _guess(
     if not axis or present.all():
         return counted, ""
     values, of_value = np.unique(columns[axis], return_inverse=True)
-    shape = (len(values), len(labels))
-    total, rows = np.zeros(shape), np.zeros(shape)
+    total, rows = np.zeros((2, len(values), len(labels)))
     np.add.at(total, of_value, counts)
     np.add.at(rows, of_value, present)
-    size = np.bincount(of_value)
-    shares = total / np.maximum(total.sum(axis=1, keepdims=True), 1.0)
-    expected = np.zeros(shape)  # of the share at the nearest value that has the category
+    sums = total.sum(axis=1, keepdims=True)
+    expected = np.empty_like(total)  # of the share at the nearest value that has the category
     for k in range(len(labels)):
-        with_rows = np.flatnonzero(rows[:, k] > 0)
+        with_rows = np.flatnonzero(rows[:, k])
         near = with_rows[np.abs(np.arange(len(values))[:, None] - with_rows).argmin(axis=1)]
-        expected[:, k] = shares[near, k] * total.sum(axis=1)
-    missing = (rows == 0) & (size[:, None] > 1) & (expected >= _WOULD_BE_SEEN)
+        expected[:, k] = (total / np.maximum(sums, 1.0))[near, k] * sums[:, 0]
+    several = np.bincount(of_value)[:, None] > 1
+    missing = (rows == 0) & several & (expected >= _WOULD_BE_SEEN)
     guesses, refused = [], []
     for k in np.argsort(-np.sum(expected * missing, axis=0), kind="stable"):
-        if not missing[:, k].any():
+        at = np.flatnonzero(missing[:, k])
+        if not len(at):
             continue
         counted[:, k] = ~missing[of_value, k]
-        at = np.flatnonzero(missing[:, k])
         runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
         ends = [[plain(v) for v in _shown(values[run[[0, -1]]])] for run in runs]
         spans = ", ".join(one if one == other else f"{one} to {other}" for one, other in ends)
@@ -326,28 +324,22 @@ def with_table(
     at_places = {key: dict(where) for key, where in as_mapping(places, "places").items()}
     for key, column in data.columns.items():
         pattern = re.compile(rf"{re.escape(key)}( \d+)?")
-        every = [] if data.input_names is None else data.input_names.tolist()
-        x = data.inputs[:, [pattern.fullmatch(name) is not None for name in every]]
+        x = data.inputs[:, [bool(pattern.fullmatch(name)) for name in data.input_labels]]
         is_number = column.dtype.kind != "U" and np.array_equal(x.ravel(), column)
         if not is_number and column.dtype.kind != "M":
-            at_places[key] = dict(zip(column.tolist(), x.tolist(), strict=True)) | at_places.get(
-                key, {}
-            )
-    columns = _with_dates(
-        chosen_columns(as_columns(new, what), list(data.columns), what, "inputs"), at_places
-    )
+            known = dict(zip(column.tolist(), x.tolist(), strict=True))
+            at_places[key] = known | at_places.get(key, {})
+    columns = chosen_columns(as_columns(new, what), [*data.columns], what, "inputs")
+    columns = _with_dates(columns, at_places)
     x, _ = _coordinates(columns, at_places, what)
     wider = data.with_new_inputs(x, _row_names(columns) if names is None else names)
     return replace(wider, new_columns={key: _shown(column) for key, column in columns.items()})
 
 
-def _with_dates(
-    columns: Mapping[str, Array], places: Mapping[str, object] | None
-) -> dict[str, Array]:
+def _with_dates(columns: Mapping[str, Array], places: Mapping[str, object]) -> dict[str, Array]:
     """Columns of inputs, as dates where numbers or texts stand for dates and are no places."""
-    placed = places if isinstance(places, Mapping) else {}  # anything else is refused later
-    dates = {name: dates_of(column) for name, column in columns.items() if name not in placed}
-    return {name: c if (d := dates.get(name)) is None else d for name, c in columns.items()}
+    dates = {name: dates_of(column) for name, column in columns.items() if name not in places}
+    return {**columns, **{name: date for name, date in dates.items() if date is not None}}
 
 
 def _coordinates(
@@ -357,27 +349,28 @@ def _coordinates(
     arrays: list[FloatArray] = []
     names: list[str] = []
     for name, column in columns.items():
+        items = column if column.dtype.kind in "OUS" else ()
+        text = next((str(item) for item in items if isinstance(item, str)), None)
         if name in places:
             values = _places(column, places[name], name, table)
         elif column.dtype.kind == "M":
             values = as_years(column)[:, None]
-        elif column.dtype.kind in "OUS" and any(isinstance(item, str) for item in column):
-            first = next(i for i in column if isinstance(i, str))
+        elif text is not None:
             hint = (
                 f"say where they are if they are places: places={{{name!r}: ...}}; a factor such as"
                 " a treatment takes a regression, or a field for each of its values"
             )
-            if first[:1].isdigit():
+            if text[:1].isdigit():
                 hint = "make numbers or datetime64 of them, as pandas.to_datetime does"
             raise ValueError(
                 f"column {name!r} of {table} must be numbers or dates, got strings such as"
-                f" {str(first)!r} ({hint})"
+                f" {text!r} ({hint})"
             )
         else:
             values = as_finite(column, f"column {name!r} of {table}")[:, None]
         arrays.append(values)
-        several = values.shape[1] > 1
-        names += [f"{name} {i + 1}" if several else name for i in range(values.shape[1])]
+        width = values.shape[1]
+        names += [f"{name} {i + 1}" for i in range(width)] if width > 1 else [name]
     return np.concatenate(arrays, axis=1), names
 
 
@@ -397,21 +390,20 @@ def _warn_of_repeats(columns: Mapping[str, Array]) -> None:
 def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatArray:
     """Coordinates of the places that a column names."""
     where = as_kind(points, f"places[{name!r}]", Mapping)
-    at = _find_places(labels_of(where, "places"), [*where.values()], column, name, table)
-    distinct, of_row = np.unique(at, return_inverse=True)
-    every = list(where.values())
-    rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct.tolist()]
+    every = [*where.values()]
+    at = _find_places(labels_of(where, "places"), every, column, name, table)
+    distinct, first, of_row = np.unique(at, return_index=True, return_inverse=True)
+    rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct]
     if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
         raise ValueError(f"places[{name!r}] must have as many coordinates for every place")
     coordinates = as_finite(np.stack(rows).astype(np.float64), f"places[{name!r}]")
-    _warn_of_same_points(column, coordinates, of_row, name)
+    _warn_of_same_points(column[first].astype(np.str_).tolist(), coordinates, name)
     return coordinates[of_row]
 
 
 def _find_places(
-    labels: NDArray[np.str_], points: Sequence[Any], column: Array, name: str,
-    table: str,
-) -> IntArray:  # fmt: skip
+    labels: NDArray[np.str_], points: Sequence[Any], column: Array, name: str, table: str
+) -> IntArray:
     """Find the place of each row by its text, its number, or its text but for capitals and blanks.
 
     What looks like several places that lie at different points is none of them.
@@ -420,30 +412,25 @@ def _find_places(
     if (at >= 0).all():
         return at
     alike: dict[str, int] = {}
-    for place, label in enumerate(labels.tolist()):
-        look = as_looked_at(label)
+    for place, look in enumerate(map(as_looked_at, labels.tolist())):
         other = alike.setdefault(look, place)
         if other >= 0 and not np.array_equal(points[other], points[place]):
             alike[look] = -1
     texts = labels_of(column, name)
-    by_look = [alike.get(as_looked_at(text), -1) for text in texts.tolist()]
-    at = np.where(at >= 0, at, by_look)
+    at = np.where(at >= 0, at, [alike.get(as_looked_at(text), -1) for text in texts.tolist()])
     # one that is still not known is refused, with its row and with what is like it
     find_labels(labels, np.where(at >= 0, labels[at], texts), name, what=f"{table} column")
     return at
 
 
-def _warn_of_same_points(
-    column: Array, coordinates: FloatArray, of_row: IntArray, name: str
-) -> None:
+def _warn_of_same_points(places: Sequence[str], coordinates: FloatArray, name: str) -> None:
     """Warn of places with different names at one point, whose counts add up."""
-    _, first = np.unique(of_row, return_index=True)
     same: dict[bytes, str] = {}
-    for row, point in zip(first.tolist(), coordinates, strict=True):
-        other = same.setdefault(point.tobytes(), str(column[row]))
-        if as_looked_at(other) != as_looked_at(str(column[row])):
+    for place, point in zip(places, coordinates, strict=True):
+        other = same.setdefault(point.tobytes(), place)
+        if as_looked_at(other) != as_looked_at(place):
             warnings.warn(
-                f"{other!r} and {str(column[row])!r} of {name!r} lie at one point,"
+                f"{other!r} and {place!r} of {name!r} lie at one point,"
                 f" {', '.join(f'{x:g}' for x in point)}: they are one place, and its counts add up",
                 stacklevel=3,
             )
@@ -467,12 +454,6 @@ def plain(value: object) -> str:
     if isinstance(value, np.datetime64):
         return date_text(value)
     return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
-
-
-def _distinct(x: FloatArray) -> tuple[IntArray, IntArray]:
-    """Distinct rows in the order of the coordinates: where each stands first; each row's number."""
-    _, first, group = np.unique(x, axis=0, return_index=True, return_inverse=True)
-    return first, group.reshape(-1)
 
 
 def axis_and_places(
