@@ -86,7 +86,11 @@ def _job(options: argparse.Namespace) -> Job:
     columns = table.columns
     lengths = _pairs(options.length_scale, "--length-scale")
     places = _places(options, columns)
-    _refuse_labels(options.inputs, columns, {*places, *lengths})
+    numbers = {
+        name: columns[name] for name in options.inputs
+        if name in columns and name not in {*places, *lengths} and columns[name].dtype.kind in "iuf"
+    }  # fmt: skip
+    _refuse_labels(numbers)
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
@@ -97,19 +101,18 @@ def _job(options: argparse.Namespace) -> Job:
             places={name: located.at for name, located in places.items()},
             absent=options.absent.replace("-", " ") if options.absent else None,
         )  # fmt: skip
-    held_out = None
+    hidden = {}
     if options.hold_out is not None:
-        data, held_out = _hide(data, options.hold_out, options.seed)
+        data, hidden["counts"] = _hide(data, options.hold_out, options.seed)
     states = [name for name, located in places.items() if located.at == us_states()]
     lengths = dict.fromkeys(states, _STATES_REACH) | lengths
     covariance, words = _covariance(data, options.inputs, places, lengths)
     model = MultinomialGP(
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
+    what = titled(table, options.category) if options.category else "shares"
     notes = {
-        "title": options.title
-        or f"{titled(table, options.category) if options.category else 'shares'} in"
-        f" {options.table.name}",
+        "title": options.title or f"{what} in {options.table.name}",
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {
@@ -119,24 +122,20 @@ def _job(options: argparse.Namespace) -> Job:
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
-    hidden = {} if held_out is None else {"counts": held_out}
-    lines = _whole_lines(options.inputs, columns, {*places, *lengths})
-    others = [*lines, totals, f"{guess} (--absent zero or not-counted says so)" if guess else ""]
-    others += [f"{zeros} (--absent not-counted if they could not be)" if zeros else ""]
-    notices = (f"{options.table}: {data_in_words(data)}", left_out, *others)
-    note = "\n".join(filter(None, notices))
-    return Job(model, data, model.default_keep, notes, hidden, note)
+    numbers.pop(options.inputs[0], None)
+    notices = [
+        f"{options.table}: {data_in_words(data)}", left_out, *_whole_lines(numbers), totals,
+        guess and f"{guess} (--absent zero or not-counted says so)",
+        zeros and f"{zeros} (--absent not-counted if they could not be)",
+    ]  # fmt: skip
+    return Job(model, data, model.default_keep, notes, hidden, "\n".join(filter(None, notices)))
 
 
 def _without_gaps(table: "DataTable", options: argparse.Namespace) -> tuple["DataTable", str]:
     """The table without gaps, and what was left out of it."""
-    needed = {f"--inputs {n}": n for n in options.inputs}
-    of_counts = {
-        "--count" if n == options.count else f"--count {n}": n
-        for n in columns_in(options.count, table)
-    }
-    if options.category is not None:
-        needed = {"--category": options.category, **needed}
+    needed = {"--category": options.category} | {f"--inputs {n}": n for n in options.inputs}
+    names = columns_in(options.count, table)
+    of_counts = {"--count" if n == options.count else f"--count {n}": n for n in names}
     if options.drop_incomplete:
         counts = {f"--wide {n}": n for n in options.wide or ()}
         return complete(table, {**of_counts, **counts, **needed}, options, "")
@@ -145,7 +144,10 @@ def _without_gaps(table: "DataTable", options: argparse.Namespace) -> tuple["Dat
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
-    tiles = _tiles() if run.notes.get("states") else None
+    from pgmult.datasets.states import us_states
+
+    codes = {at: name for name, at in us_states().items() if len(name) == 2}
+    tiles = {name: codes[at] for name, at in us_states().items() if run.notes.get("states")}
     return run.report(held_out=run.held_out.get("counts"), tiles=tiles)
 
 
@@ -161,10 +163,10 @@ def _rivals(run: StoredRun) -> Any:
 def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> object:
     import numpy as np
 
-    hidden, other = first.held_out.get("counts"), second.held_out.get("counts")
-    same = hidden is not None and other is not None and np.array_equal(hidden, other)
+    hidden, other = first.held_out.get("counts"), second.held_out.get("counts", ())
+    held_out = hidden if hidden is not None and np.array_equal(hidden, other) else None
     names = str(first.path), str(second.path)
-    return first.ask("compare", second.posterior, held_out=hidden if same else None, names=names)
+    return first.ask("compare", second.posterior, held_out=held_out, names=names)
 
 
 def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
@@ -184,6 +186,8 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
 def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, Any]:
     """Read the `pgmult.fields.places.Places` of each column of names."""
     from pgmult.core.dates import dates_of
+    from pgmult.datasets.states import us_states
+    from pgmult.fields.places import Places, places_of
 
     inputs = options.inputs
     texts = [name for name in inputs if name in table and table[name].dtype.kind in "UO"]
@@ -204,7 +208,11 @@ def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
             column = named[0]
         if column not in inputs:
             raise ValueError(f"--places must be of one of the inputs, got {column!r}")
-        places[column] = _known_places(where, column, options)
+        if where == _STATES:
+            places[column] = Places(us_states(), on_sphere=True)
+        else:
+            table_of = read_table(where, options)
+            places[column] = places_of(table_of, column, options.coordinates, where)
     if missing := [name for name in named if name not in places]:
         raise ValueError(
             f"the input {missing[0]!r} has names: if they are places, say where they are with"
@@ -222,24 +230,18 @@ def _refuse_other_dates(name: str, cells: Sequence[str], located: Collection[str
     odd = [cell for cell in cells if not cell[:1].isdigit()]
     if name in located or 2 * len(odd) > len(cells):
         return  # names of places
-    row, cell = next(
-        ((row, cell) for row, cell in enumerate(cells, 1) if not is_number_or_date(cell)),
-        (1, cells[0]),
-    )
+    rows = (row for row, cell in enumerate(cells, 1) if not is_number_or_date(cell))
+    row = next(rows, 1)
     raise ValueError(
         f"the input {name!r} must be numbers, or dates such as 1999-12-31, in every row, got"
-        f" {cell!r} in row {row:,} below the header (names of places take --places {name}=TABLE)"
+        f" {cells[row - 1]!r} in row {row:,} below the header (names of places take"
+        f" --places {name}=TABLE)"
     )
 
 
-def _refuse_labels(
-    inputs: Sequence[str], table: Mapping[str, Any], settled: Collection[str]
-) -> None:
+def _refuse_labels(numbers: Mapping[str, Any]) -> None:
     """Refuse numbers that are names of places, unless a length scale says that they are not."""
-    for name in inputs:
-        column = table.get(name)
-        if name in settled or column is None or column.dtype.kind not in "iuf":
-            continue
+    for name, column in numbers.items():
         words = {word.rstrip("s0123456789") for word in re.split(r"[^a-z0-9]+", name.lower())}
         if any(map(_LABELS.fullmatch, words)) and (column % 1 == 0).all():
             raise ValueError(
@@ -249,17 +251,12 @@ def _refuse_labels(
             )
 
 
-def _whole_lines(
-    inputs: Sequence[str], table: Mapping[str, Any], settled: Collection[str]
-) -> list[str]:
+def _whole_lines(numbers: Mapping[str, Any]) -> list[str]:
     """Say which further inputs, of whole numbers without a gap, are taken for lines."""
     import numpy as np
 
     notes = []
-    for name in inputs[1:]:
-        column = table.get(name)
-        if name in settled or column is None or column.dtype.kind not in "iuf":
-            continue
+    for name, column in numbers.items():
         values = np.unique(column)
         if values[0] in (0, 1) and (np.diff(values) == 1).all():
             notes.append(
@@ -268,24 +265,6 @@ def _whole_lines(
                 f" {name}=TABLE (--length-scale {name}=X says that it is a line)"
             )
     return notes
-
-
-def _known_places(where: str, column: str, options: argparse.Namespace) -> object:
-    from pgmult.datasets.states import us_states
-    from pgmult.fields.places import Places, places_of
-
-    if where == _STATES:
-        return Places(us_states(), on_sphere=True)
-    return places_of(read_table(where, options), column, options.coordinates, where)
-
-
-def _tiles() -> dict[str, str]:
-    """Names of states to their postal codes."""
-    from pgmult.datasets.states import us_states
-
-    states = us_states()
-    codes = {at: name for name, at in states.items() if len(name) == 2}
-    return {name: codes[at] for name, at in states.items()}
 
 
 def _merged(table: Any, category: str, count: str | None, most: int) -> Any:
@@ -313,33 +292,30 @@ def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
     import numpy as np
 
     column, mark, value = which.rpartition("=")
-    full = data.totals > 0
     if mark:
-        if column not in data.columns or data.columns[column].dtype.kind not in "ifM":
+        values = data.columns.get(column)
+        if values is None or values.dtype.kind not in "ifM":
             raise ValueError(f"--hold-out must name an input of numbers or dates, got {column!r}")
-        values = data.columns[column]
         try:
             start = np.array([value]).astype(values.dtype)[0]
         except ValueError:
             raise ValueError(f"--hold-out {column}={value} must have a value of {column}") from None
         hidden = values >= start
     else:
-        hidden = np.random.default_rng(seed).random(data.num_rows) < _share_of(value)
-    hidden &= full
-    if not hidden.any() or hidden[full].all():
+        try:
+            part = share(value)
+        except argparse.ArgumentTypeError as error:
+            raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
+        hidden = np.random.default_rng(seed).random(data.num_rows) < part
+    full = data.totals > 0
+    number = np.count_nonzero(hidden & full)
+    if number in (0, np.count_nonzero(full)):
         raise ValueError(
             f"--hold-out {which} must hide some of the {data.num_rows} inputs and leave some, it"
-            f" hides {np.count_nonzero(hidden)}"
+            f" hides {number}"
         )
     counts = np.where(hidden[:, None], data.counts, 0)
     return data.with_counts(data.counts - counts), counts
-
-
-def _share_of(text: str) -> float:
-    try:
-        return share(text)
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
 
 
 def _covariance(
@@ -358,22 +334,22 @@ def _covariance(
     product: Any = 1.0
     words = []
     for name in inputs:
-        if degrees and name == degrees[1]:
+        if name in degrees[1:]:
             continue  # together with the latitude
         together = degrees if name in degrees else [name]
         active = [
             i for one in together for i, column in enumerate(names)
-            if column == one or column.rpartition(" ")[0] == one
+            if one in (column, column.rpartition(" ")[0])
         ]  # fmt: skip
+        points = data.sites[:, active]
         chosen = next((lengths[one] for one in together if one in lengths), None)
-        if (degrees and name == degrees[0]) or (name in places and places[name].on_sphere):
-            length = chosen or spread_in_km(data.sites[:, active]) / 3.0 or 1.0
+        if name in degrees or (name in places and places[name].on_sphere):
+            length = chosen or spread_in_km(points) / 3.0 or 1.0
             product *= GreatCircle(length, *active)
             words.append(f"{' and '.join(together)} (exponential, about {length:,.0f} km)")
         else:
-            spread = float(np.ptp(data.sites[:, active], axis=0).max()) or 1.0
+            length = chosen or (float(np.ptp(points, axis=0).max()) or 1.0) / 3.0
             smoothness = 0.5 if name in places else 1.5
-            length = chosen or spread / 3.0
             product *= Matern(smoothness, length_scale=length, active=active)
             years = " years" if data.columns[name].dtype.kind == "M" else ""
             words.append(f"{name} (Matern {smoothness:g}, about {length:.3g}{years})")

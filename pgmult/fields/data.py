@@ -128,25 +128,26 @@ class CountField:
 
     def site_counts(self) -> IntArray:
         """Counts at each site, ``(num_sites, num_categories)``: rows at equal inputs added up."""
-        total = np.zeros((self.num_sites, self.num_categories), dtype=np.int64)
-        np.add.at(total, self.row_sites, self.counts)
+        return self.at_sites(self.counts)
+
+    def at_sites(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Sums of rows, ``(num_rows, n)``, over those at each site."""
+        total = np.zeros((self.num_sites, rows.shape[1]), rows.dtype)
+        np.add.at(total, self.row_sites, rows)
         return total
 
-    def stick_counts(self) -> tuple[IntArray, IntArray]:
-        """Return how much each stick takes and how much reaches it, ``(num_sites, K - 1)``.
+    def stick_counts(self) -> IntArray:
+        """Return how much each stick takes and how much reaches it, ``(2, num_sites, K - 1)``.
 
         Nothing reaches the sticks of categories that were not counted.
         """
-        parts = np.zeros((2, self.num_sites, self.num_categories - 1), dtype=np.int64)
-        for total, rows in zip(parts, self.row_stick_counts(), strict=True):
-            np.add.at(total, self.row_sites, rows)
-        return parts[0], parts[1]
+        return np.stack([self.at_sites(rows) for rows in self.row_stick_counts()])
 
-    def row_stick_counts(self) -> tuple[IntArray, IntArray]:
-        """`stick_counts` of each row, ``(num_rows, num_categories - 1)``."""
-        counts, counted = self.counts[:, self.order], self.was_counted[:, self.order[:-1]]
+    def row_stick_counts(self) -> IntArray:
+        """`stick_counts` of each row, ``(2, num_rows, num_categories - 1)``."""
+        counts = self.counts[:, self.order]
         reaching = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-        return counts[:, :-1] * counted, reaching[:, :-1] * counted
+        return np.stack([counts, reaching])[..., :-1] * self.was_counted[:, self.order[:-1]]
 
     def row_psi(self, psi: FloatArray) -> FloatArray:
         """Sticks in each row, ``(..., num_rows, K - 1)``, of those at the sites.
@@ -245,42 +246,29 @@ def as_field(
         raise ValueError(f"counts must add up to less than 2**63, got {total:.3g}")
     if len(x) != len(table):
         raise ValueError(f"inputs and counts must have as many rows, got {len(x)} and {len(table)}")
+    size, width = x.shape
     if x.size == 0:
         raise ValueError(f"inputs must have a row and a column at least, got shape {x.shape}")
-    new = np.empty((0, x.shape[1])) if new_inputs is None else as_inputs(new_inputs, "new_inputs")
-    if new.shape[1] != x.shape[1]:
-        raise ValueError(
-            f"new_inputs must have {x.shape[1]} columns as inputs has, got {new.shape[1]}"
-        )
-    of_rows, columns = row_labels(inputs), input_names
-    if columns is None:
-        columns = column_labels(inputs)
+    new = np.empty((0, width)) if new_inputs is None else as_inputs(new_inputs, "new_inputs")
+    if new.shape[1] != width:
+        raise ValueError(f"new_inputs must have {width} columns as inputs has, got {new.shape[1]}")
+    of_rows = row_labels(inputs)
+    columns = column_labels(inputs) if input_names is None else input_names
     check_labels(row_labels(counts), of_rows, "rows of counts", "rows of inputs")
     check_labels(column_labels(new_inputs), columns, "columns of new_inputs", "columns of inputs")
-    if names is None:
-        names = row_labels(counts) if of_rows is None else of_rows
-    labels = _as_labels(
-        column_labels(counts) if categories is None else categories, "categories", table.shape[1]
-    )
-    where = np.arange(len(x)) if names is None else names
+    names = next((n for n in (names, of_rows, row_labels(counts)) if n is not None), None)
+    categories = column_labels(counts) if categories is None else categories
+    new_names = row_labels(new_inputs) if new_names is None else new_names
+    labels = _as_labels(categories, "categories", table.shape[1])
+    where = np.arange(size) if names is None else names
     mask = None if counted is None else _as_counted(counted, table, labels, where)
     sites, site_of = find_rows(x[:0], np.concatenate([x, new]))
     return CountField(
-        inputs=x,
-        counts=table,
-        new_inputs=new,
-        sites=sites,
-        row_sites=site_of[: len(x)].copy(),
-        new_sites=site_of[len(x) :].copy(),
-        order=_as_order(order, table, mask, labels),
-        categories=labels,
-        names=_as_labels(names, "names", len(x)),
-        new_names=_as_labels(
-            row_labels(new_inputs) if new_names is None else new_names, "new_names", len(new)
-        ),
-        input_names=_as_labels(columns, "input_names", x.shape[1]),
+        x, table, new, sites, site_of[:size].copy(), site_of[size:].copy(),
+        _as_order(order, table, mask, labels), labels, _as_labels(names, "names", size),
+        _as_labels(new_names, "new_names", len(new)), _as_labels(columns, "input_names", width),
         counted=mask,
-    )
+    )  # fmt: skip
 
 
 def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
@@ -305,8 +293,7 @@ def _as_counted(
             f"counted must be True or False for each of counts, {counts.shape}, got"
             f" {mask.dtype} of shape {mask.shape}"
         )
-    bad = np.argwhere((counts > 0) & ~mask)
-    if len(bad):
+    if len(bad := np.argwhere((counts > 0) & ~mask)):
         row, k = bad[0]
         raise ValueError(
             f"counts must be 0 where a category was not counted, got {counts[row, k]} of"
@@ -352,12 +339,11 @@ def _as_order(
     rows = counted.sum(axis=0)
     if isinstance(order, str) and order == "frequency":
         return chosen[np.argsort(rows[chosen], kind="stable")]
-    late = np.flatnonzero(np.diff(rows[chosen]) < 0)
-    if len(late):
-        one, other = chosen[late[0]], chosen[late[0] + 1]
+    if len(late := np.flatnonzero(np.diff(rows[chosen]) < 0)):
+        one, other = (_name(categories, k) for k in chosen[late[0] : late[0] + 2])
         raise ValueError(
-            f"order must have {_name(categories, other)}, which was not counted everywhere, before"
-            f" {_name(categories, one)} (leave order out)"
+            f"order must have {other}, which was not counted everywhere, before {one} (leave order"
+            " out)"
         )
     return chosen
 

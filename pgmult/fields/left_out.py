@@ -79,10 +79,8 @@ def without_row(
     log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *counts_of_rows.shape))
     counts = _Counts.of(data, rows)
     for at in np.ndindex(*shape):
-        psi, *moments = conditionals.of(*(values[at] for values in draws))
-        log_p[at], log_probs[at] = counts.log_probs(
-            *(x[data.row_sites[rows]] for x in (psi, *moments))
-        )
+        normals = conditionals.of(*(values[at] for values in draws))
+        log_p[at], log_probs[at] = counts.log_probs(*(x[data.row_sites[rows]] for x in normals))
     return log_p, log_probs
 
 
@@ -132,12 +130,11 @@ class _Conditionals:
             if self._table is not None:
                 sticks = self._table[i]
                 gaussian = sticks.gaussian(np.log(theta[: len(sticks.start)]))
-                away = sticks.table.arranged(psi[:, columns]) - sticks.mean(beta[:, columns])
+                prior, at_sites = sticks.mean(beta[:, columns]), sticks.table.at_sites
+                away = sticks.table.arranged(psi[:, columns]) - prior
                 centre, spread = gaussian.others(gaussian.rotate(away))
-                mean[:, columns] = sticks.table.at_sites(centre + sticks.mean(beta[:, columns]))[
-                    :size
-                ]
-                var[:, columns] = sticks.table.at_sites(spread[None])[:size]
+                mean[:, columns] = at_sites(centre + prior)[:size]
+                var[:, columns] = at_sites(spread[None])[:size]
                 continue
             key = theta.tobytes()
             inverse = self._found.get(key)
@@ -162,48 +159,40 @@ class _Counts(NamedTuple):
 
     Attributes
     ----------
-    taken, reaching, other_taken, other_reaching : arrays, ``(num_rows, num_sticks)``
+    of_rows, others : arrays, ``(2, num_rows, num_sticks)``
+        How much each stick takes and how much reaches it.
     counted : bool array, ``(num_rows, num_sticks)``
     order : int array
     """
 
-    taken: FloatArray
-    reaching: FloatArray
-    other_taken: FloatArray
-    other_reaching: FloatArray
+    of_rows: FloatArray
+    others: FloatArray
     counted: BoolArray
     order: IntArray
 
     @classmethod
     def of(cls, data: CountField, rows: IntArray) -> "_Counts":
-        taken, reaching = data.row_stick_counts()
-        of_rows = taken[rows].astype(np.float64), reaching[rows].astype(np.float64)
-        sites = data.row_sites[rows]
-        others = (
-            data.stick_counts()[0][sites] - of_rows[0],
-            data.stick_counts()[1][sites] - of_rows[1],
-        )
-        return cls(*of_rows, *others, data.was_counted[rows][:, data.order[:-1]], data.order)
+        of_rows = data.row_stick_counts()[:, rows].astype(np.float64)
+        others = data.stick_counts()[:, data.row_sites[rows]] - of_rows
+        return cls(of_rows, others, data.was_counted[rows][:, data.order[:-1]], data.order)
 
     def log_probs(
         self, psi: FloatArray, mean: FloatArray, var: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Log probability of each row's own counts, and of each category, given all others."""
 
-        def integral(taken: FloatArray, reaching: FloatArray) -> FloatArray:
-            return log_mean_binomial(taken, reaching, mean, var, psi)
+        def integral(counts: FloatArray) -> FloatArray:
+            return log_mean_binomial(counts[0], counts[1], mean, var, psi)
 
-        both = integral(self.taken + self.other_taken, self.reaching + self.other_reaching)
-        if self.other_reaching.any():
-            others = integral(self.other_taken, self.other_reaching)
-            share = integral(self.other_taken + 1.0, self.other_reaching + 1.0) - others
-            complement = integral(self.other_taken, self.other_reaching + 1.0) - others
+        both = integral(self.of_rows + self.others)
+        if self.others.any():
+            others = integral(self.others)
+            share = integral(self.others + 1.0) - others
+            complement = integral(self.others + np.reshape([0.0, 1.0], (2, 1, 1))) - others
             both -= others
         else:
-            share, complement = (
-                np.log(np.maximum(logistic_expectations(sign * mean, var)[1], _LEAST))
-                for sign in (1.0, -1.0)
-            )
+            shares = (logistic_expectations(sign * mean, var)[1] for sign in (1.0, -1.0))
+            share, complement = (np.log(np.maximum(one, _LEAST)) for one in shares)
         share = np.where(self.counted, share, _NEVER)
         before = np.cumsum(np.where(self.counted, complement, 0.0), axis=1)
         on_sticks = np.concatenate([share, np.zeros((len(share), 1))], axis=1)

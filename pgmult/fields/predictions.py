@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, xlogy
 
 from pgmult.core.arguments import as_choice, as_flag, as_kind, as_mapping, as_seed
 from pgmult.core.averages import Rows, average, crossed
@@ -82,19 +82,17 @@ def predict(
     ValueError
         If the run did not keep these variables, the data are not its own, or a place is unknown.
     """
-    model = as_kind(run, "run", Posterior).model
     data = own_data(run, data)
     as_choice(inputs, "inputs", ("all", "seen", "new"))
     means = None
     if new is not None:
         wider = with_table(data, new, places, names)
-        pi, means = _at(run, model, data, wider, max_draws, random_seed)
-        labels = row_labels(wider, ("new",))
+        pi, means = _at(run, data, wider, max_draws, random_seed)
+        labels = row_labels(wider, ["new"])
     else:
         if inputs == "new" and not data.num_new:
             raise ValueError("data must have new inputs (pass them to as_field)")
-        both = ("seen", "new") if data.num_new else ("seen",)
-        parts = both if inputs == "all" else (inputs,)
+        parts = ["seen"] + ["new"] * (data.num_new > 0) if inputs == "all" else [inputs]
         pi = np.concatenate([_kept(run, data, which, max_draws) for which in parts], axis=1)
         labels = row_labels(data, parts)
     if data.categories is not None:
@@ -106,14 +104,10 @@ def predict(
 
 
 def _at(
-    run: Posterior,
-    model: object,
-    data: CountField,
-    wider: CountField,
-    max_draws: int | None,
-    random_seed: int | None,
+    run: Posterior, data: CountField, wider: CountField, max_draws: int | None, seed: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Draws of the probabilities at the new inputs of `wider`, and means of each row alone."""
+    model = run.model
     if not isinstance(model, MultinomialGP):
         raise TypeError(
             f"run must be of a MultinomialGP, got one of {type(model).__name__} (it predicts at the"
@@ -121,8 +115,8 @@ def _at(
         )
     needed = ("psi", "beta", "hyperparameters")
     _require(run, needed, " to predict at new inputs")
-    _warn_of_far(run, model, data, wider)
-    rng, link = np.random.default_rng(as_seed(random_seed)), run.link
+    _warn_of_far(run, data.inputs[data.totals > 0], wider.new_inputs, data.input_labels)
+    rng, link = np.random.default_rng(as_seed(seed)), run.link
     draws = [
         predict_at(rng, model, MultinomialGPState(*values), data, wider.new_inputs)
         for values in zip(*(_drawn(run, name, max_draws) for name in needed), strict=True)
@@ -140,27 +134,22 @@ def _mean_probs(order: Sequence[int], mean: FloatArray, var: FloatArray) -> Floa
     return probs
 
 
-def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: CountField) -> None:
-    """Warn of new inputs where the field remembers nothing of the data."""
-    logs = np.log(run.stack("hyperparameters")).mean(axis=0)[:, : model.covariance.num_params]
-    observed, new = data.inputs[data.totals > 0], wider.new_inputs
+def _warn_of_far(run: Posterior, seen: FloatArray, new: FloatArray, names: Sequence[str]) -> None:
+    """Warn of new inputs where the field remembers nothing of those that have counts."""
+    if not len(seen):
+        return
+    prior = run.model.covariance
+    logs = np.log(run.stack("hyperparameters")).mean(axis=0)[:, : prior.num_params]
     forgotten = np.ones(len(new), dtype=np.bool_)
-    rows = max(1, _CELLS // max(1, len(observed)))
-    for covariance in map(model.covariance.with_log_params, logs if len(observed) else []):
-        for first in range(0, len(new), rows):
-            chunk = new[first : first + rows]
-            left = covariance.cov(chunk, observed).max(axis=1) / covariance.diagonal(chunk)
-            forgotten[first : first + rows] &= left < _NOTHING_LEFT
-    if len(observed) and forgotten.any():
+    for covariance in map(prior.with_log_params, logs):
+        for chunk in np.array_split(np.arange(len(new)), -(-len(new) * len(seen) // _CELLS) or 1):
+            left = covariance.cov(new[chunk], seen).max(axis=1) / covariance.diagonal(new[chunk])
+            forgotten[chunk] &= left < _NOTHING_LEFT
+    if forgotten.any():
         row = int(forgotten.argmax())
-        names = data.input_labels
         where = ", ".join(f"{name} {x:g}" for name, x in zip(names, new[row], strict=True))
-        ranges = ", ".join(
-            f"{name} from {low:g} to {high:g}"
-            for name, low, high in zip(
-                names, observed.min(axis=0), observed.max(axis=0), strict=True
-            )
-        )
+        ends = zip(names, seen.min(axis=0), seen.max(axis=0), strict=True)
+        ranges = ", ".join(f"{name} from {low:g} to {high:g}" for name, low, high in ends)
         warnings.warn(
             f"{forgotten.sum():,} of {len(new):,} new inputs are so far from the data that these"
             f" say nothing of them, row {row} at {where} for one: what is predicted there is the"
@@ -172,9 +161,9 @@ def _warn_of_far(run: Posterior, model: MultinomialGP, data: CountField, wider: 
 def _kept(run: Posterior, data: CountField, which: str, max_draws: int | None) -> FloatArray:
     """Draws of the probabilities at the inputs that the chains knew, as they were kept."""
     name = "pi" if which == "seen" else "pi_new"
-    if name in run and not (which == "seen" and "psi" in run):
+    if "psi" not in run or (which == "new" and name in run):
+        _require(run, [name])
         return _drawn(run, name, max_draws)
-    _require(run, ["psi"] if "psi" in run else [name])
     psi = _drawn(run, "psi", max_draws)
     at = data.row_psi(psi) if which == "seen" else psi[:, data.new_sites]
     return np.asarray(run.link.probs(at))
@@ -206,10 +195,7 @@ class FieldPredictions(Estimand):
 
     def rows(self, chosen: NDArray[np.bool_] | IntArray) -> "FieldPredictions":
         """Predictions of some rows, chosen by a mask or row numbers."""
-        indices = np.arange(self.draws.shape[1])[chosen]
-        rows = {
-            name: [values[i] for i in indices] for name, values in self.columns_of("row").items()
-        }
+        rows = {name: np.asarray(x)[chosen] for name, x in self.columns_of("row").items()}
         labels = {**self.labels, "row": rows}
         means = None if self.means is None else self.means[chosen]
         return replace(self, draws=self.draws[:, chosen], labels=labels, means=means)
@@ -254,9 +240,7 @@ class FieldPredictions(Estimand):
         table = as_counts(counts)
         if table.shape != self.draws.shape[1:]:
             raise ValueError(f"counts must have shape {self.draws.shape[1:]}, got {table.shape}")
-        with np.errstate(divide="ignore"):
-            log_pi = np.log(self.draws)
-        log_p = np.sum(np.where(table > 0, table * log_pi, 0.0), axis=-1)
+        log_p = xlogy(table, self.draws).sum(axis=-1)
         density = logsumexp(log_p, axis=0) - np.log(len(log_p))
         if as_flag(coefficients, "coefficients"):
             density += gammaln(table.sum(axis=-1) + 1.0) - gammaln(table + 1.0).sum(axis=-1)
@@ -349,10 +333,10 @@ def _weights(
 ) -> tuple[FloatArray, str]:
     """Weights of the rows, and in words."""
     _, _, places, place = axis_and_places(data, table, data.num_rows)
-    if len(places) == 1 or (isinstance(weight, str) and weight == "equal"):
+    word = as_choice(weight, "weight", ("counts", "equal")) if isinstance(weight, str) else ""
+    if len(places) == 1 or word == "equal":
         return np.ones(data.num_rows), ", rows weighted equally" if len(places) > 1 else ""
-    if isinstance(weight, str):
-        as_choice(weight, "weight", ("counts", "equal"))
+    if word:
         counts = np.bincount(place, data.totals, minlength=len(places))
         return np.maximum(counts, 1.0)[place], ", places weighted by their counts"
     sizes = as_mapping(weight, "weight")
@@ -371,20 +355,18 @@ def rows(run: Posterior, new: Any = None, *, max_draws: int | None = 1000) -> Ro
     table = dict(first.columns_of("row"))
 
     def probabilities(inputs: Mapping[str, object]) -> FloatArray:
-        if inputs is table:
-            return first.draws
-        return predict(run, inputs, max_draws=max_draws).draws
+        return (first if inputs is table else predict(run, inputs, max_draws=max_draws)).draws
 
     return Rows(table, probabilities, {"category": first.columns_of("category")["category"]})
 
 
 def row_labels(data: CountField, parts: Sequence[str]) -> dict[str, Any]:
     """The inputs of some rows as the caller's table has them, under the names of its columns."""
-    observed = (data.columns, data.inputs, data.names)
-    new = (data.new_columns, data.new_inputs, data.new_names)
-    tables, inputs, labels = zip(
-        *(observed if which == "seen" else new for which in parts), strict=True
-    )
+    every = {
+        "seen": (data.columns, data.inputs, data.names),
+        "new": (data.new_columns, data.new_inputs, data.new_names),
+    }
+    tables, inputs, labels = zip(*(every[which] for which in parts), strict=True)
     if all(table is not None for table in tables):
         return {"row": {n: np.concatenate([t[n] for t in tables]) for n in tables[0]}}
     columns = dict(zip(data.input_labels, np.concatenate(inputs).T, strict=True))

@@ -215,7 +215,7 @@ def _lead(grid: Grid) -> str:
     number, clear = np.count_nonzero(best == leader), np.count_nonzero(sure > 0.95)
     where = f"all {size} places" if number == size else f"{number} of {size} places"
     at = {0: "nowhere is the first", size: "everywhere the first is"}
-    sureness = at.get(clear, f"at {clear} of {size} the first is")
+    sureness = at.get(int(clear), f"at {clear} of {size} the first is")
     return f"Most probable{end}: {grid.names[leader]} at {where}; {sureness} more than 95 % sure."
 
 

@@ -86,11 +86,10 @@ class MultinomialGPState:
         cls, sticks: Sequence[TableSticks], draws: Sequence[TableDraw], fixed: FloatArray | None
     ) -> "MultinomialGPState":
         """Join the draws of groups of sticks on a table."""
-        pairs = zip(sticks, draws, strict=True)
-        psi = np.concatenate([group.table.at_sites(draw.psi) for group, draw in pairs], axis=1)
+        psi = [group.table.at_sites(draw.psi) for group, draw in zip(sticks, draws, strict=True)]
         beta = np.concatenate([draw.beta for draw in draws], axis=1)
         theta = np.exp([draw.x for draw in draws]) if fixed is None else fixed
-        return cls(psi, beta, theta)
+        return cls(np.concatenate(psi, axis=1), beta, theta)
 
     def on_tables(self, sticks: Sequence[TableSticks]) -> list[TableDraw]:
         """Split into the draws of groups of sticks: the inverse of `of_tables`."""
@@ -190,10 +189,9 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         return _overdispersed(self.covariance, float(var))
 
     def _learns_effects(self, data: CountField) -> bool:
-        covariance = self.covariance
-        if self.hyperparameters == "fixed" or not covariance.num_params:
+        if self.hyperparameters == "fixed" or not self.covariance.num_params:
             return False
-        if has_effects(covariance, data.inputs.shape[1]):
+        if has_effects(self.covariance, data.inputs.shape[1]):
             return False
         if self.structure == "separable":
             return True
@@ -244,13 +242,11 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
         """The priors of psi at the sites, one for each of `columns`."""
-        covariance, mean = self.full_covariance(data), self.mean_at_sites(beta, data)
-        return [
-            make_field(
-                self.structure, _at(covariance, tuple(row.tolist())), data.sites, mean[:, columns]
-            )
-            for row, columns in zip(theta, self.columns(data), strict=True)
-        ]
+        mean, fields = self.mean_at_sites(beta, data), []
+        for row, columns in zip(theta, self.columns(data), strict=True):
+            covariance = _at(self.full_covariance(data), tuple(row.tolist()))
+            fields.append(make_field(self.structure, covariance, data.sites, mean[:, columns]))
+        return fields
 
     def augment(
         self, rng: np.random.Generator, psi: FloatArray, data: CountField
@@ -258,21 +254,17 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         """Pólya-gamma variables given psi at the sites, as potentials on it."""
         if data.counted is None:
             return self.link(data).augment(rng, psi, data.site_counts())
-        counted = data.counted[:, data.order[:-1]]
         by_row = self.link(data).augment(rng, psi[data.row_sites], data.counts)
-        total = np.zeros((2, *psi.shape))
-        for sums, rows in zip(total, (by_row.J, by_row.h), strict=True):
-            np.add.at(sums, data.row_sites, rows * counted)
-        return DiagonalPotential(*total)
+        counted = data.counted[:, data.order[:-1]]
+        return DiagonalPotential(*(data.at_sites(x * counted) for x in (by_row.J, by_row.h)))
 
     def table_sticks(self, data: CountField) -> list[TableSticks] | None:
         """The sticks of each of `columns`, where the sites are cells of a table; else None."""
         return _table_sticks(data, self)
 
-    def binomials(self, data: CountField) -> tuple[FloatArray, FloatArray]:
-        """Return how much each stick takes and how much reaches it, ``(num_sites, num_sticks)``."""
-        taken, reaching = data.stick_counts()
-        return taken.astype(np.float64), reaching.astype(np.float64)
+    def binomials(self, data: CountField) -> FloatArray:
+        """How much each stick takes and how much reaches it, ``(2, num_sites, num_sticks)``."""
+        return data.stick_counts().astype(np.float64)
 
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories
@@ -295,10 +287,10 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             theta = np.array([self.full_covariance(data).sample_log_params(rng) for _ in theta])
         beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
         if (sticks := self.table_sticks(data)) is not None:
-            draws = []
-            for group, row in zip(sticks, theta, strict=True):
-                x, coefficients = row[: len(group.start)], beta[:, group.columns]
-                draws.append(TableDraw(x, coefficients, group.sample(rng, x, coefficients)))
+            draws = [
+                group.sample(rng, row[: len(group.start)], beta[:, group.columns])
+                for group, row in zip(sticks, theta, strict=True)
+            ]
             return MultinomialGPState.of_tables(sticks, draws, fixed)
         psi = [field.sample(rng) for field in self.fields(theta, beta, data)]
         return MultinomialGPState(np.concatenate(psi, axis=1), beta, np.exp(theta))

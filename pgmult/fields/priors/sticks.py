@@ -198,9 +198,10 @@ class TableSticks:
         """Return the mean of psi, ``(num_sticks, num_rows, num_columns)``."""
         return np.asarray(self._level + np.einsum("fk,fij->kij", beta, self.features))
 
-    def sample(self, rng: np.random.Generator, x: FloatArray, beta: FloatArray) -> FloatArray:
+    def sample(self, rng: np.random.Generator, x: FloatArray, beta: FloatArray) -> TableDraw:
         """Draw psi from its prior given hyperparameters and coefficients."""
-        return self.mean(beta) + self.gaussian(x).draw(rng.standard_normal(self.taken.shape))
+        psi = self.gaussian(x).draw(rng.standard_normal(self.taken.shape))
+        return TableDraw(x, beta, self.mean(beta) + psi)
 
     def scales(self, x: FloatArray) -> bytes:
         """Return the key of `bases`: the hyperparameters that eigenvectors depend on."""

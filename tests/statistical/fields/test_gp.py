@@ -115,7 +115,7 @@ def last_row_only(self, rng, state, data):
     def stick_counts(self):
         parts = np.zeros((2, data.num_sites, data.num_categories - 1), dtype=np.int64)
         parts[:, data.row_sites] = data.row_stick_counts()
-        return parts[0], parts[1]
+        return parts
 
     return MODEL.step(rng, state, mutant(data, stick_counts=stick_counts))
 

@@ -253,7 +253,7 @@ def moved_alone(replicates=600, moves=5):
     free = np.ones(len(sticks.start), dtype=bool)
     for _ in range(replicates):
         x = ALONE.full_covariance(data).sample_log_params(rng)
-        psi = sticks.sample(rng, x, sticks.trend.centre)
+        psi = sticks.sample(rng, x, sticks.trend.centre).psi
         _, level = table_sticks.draw_level(rng, sticks, x, psi)
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
         mean, reference = sticks.mean(sticks.trend.centre), rough(sticks)
