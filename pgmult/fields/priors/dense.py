@@ -28,7 +28,6 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
-from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.dense_fields import (
     explain_columns,
     factor_columns,
@@ -66,16 +65,11 @@ class GaussianProcess(Field):
         """The distribution of the columns with a trend added, and of its coefficients."""
         return DenseGaussian(self, trend)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the sites, ``(n, num_columns)``; columns run on all threads given."""
-        as_generator(rng)
-        if self.potential is not None:
-            return self._alone().sample(rng)
-        noise = rng.standard_normal(self.shape)
+    def _drawn(self, noise: FloatArray) -> FloatArray:
+        """A draw by a triangular root; columns run on all threads given."""
         out, units = np.empty_like(noise), -(-len(noise) // 4)
         over_rows(multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
-        out += self._means
-        return out
+        return np.asarray(out + self._means)
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values, by a triangular root, or a symmetric one if singular.
@@ -86,7 +80,7 @@ class GaussianProcess(Field):
         if root[-1, -1] > 0.0:
             return np.asarray(solve_triangular(root, centred, lower=True))
         directions, scales = _symmetric_root_of(*self._key)
-        fresh = as_generator(rng).standard_normal(centred.shape)
+        fresh = rng.standard_normal(centred.shape)
         determined = _along(directions, 1.0 / scales, centred)
         return determined + fresh - _along(directions, np.ones_like(scales), fresh)
 

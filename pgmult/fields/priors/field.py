@@ -15,7 +15,6 @@ import numpy as np
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_finite, as_nonnegative
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
@@ -81,9 +80,11 @@ class Field(Checked, ABC):
     def with_trend(self, trend: Trend) -> "FieldGaussian":
         """Return the distribution of the columns with a trend added, and of its coefficients."""
 
-    @abstractmethod
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
+        if self.potential is not None:
+            return self._alone().sample(rng)
+        return self._drawn(rng.standard_normal(self.shape))
 
     def mean(self) -> FloatArray:
         """Means at the inputs, ``(n, num_columns)``."""
@@ -107,17 +108,16 @@ class Field(Checked, ABC):
     ) -> FieldDraw:
         """A joint draw at new inputs, and means and variances there."""
         gaussian, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
-        return FieldDraw(
-            *(
-                values[n:]
-                for values in (gaussian.sample(rng), gaussian.mean, gaussian.variances(rng))
-            )
-        )
+        values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances(rng)
+        return FieldDraw(values[n:], mean[n:], var[n:])
+
+    def _drawn(self, noise: FloatArray) -> FloatArray:
+        """A draw of the prior made of standard normal noise, not always as by `colour`."""
+        return self.colour(noise)
 
     def _complete(self) -> None:
-        if 0 in self.inputs.shape:
-            raise ValueError(f"inputs must have rows and columns, got shape {self.inputs.shape}")
-        self._set(prior_mean=_as_prior_mean(self.prior_mean, len(self.inputs)))
+        n, mean = len(self.inputs), np.asarray(self.prior_mean, dtype=np.float64)
+        self._set(prior_mean=mean.reshape(n, -1) if mean.ndim else np.full((n, 1), mean))
 
     def _with(self, **values: object) -> Self:
         """A copy with other fields, all of them checked already."""
@@ -136,22 +136,8 @@ class Field(Checked, ABC):
 
         Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
         """
-        J, h = as_nonnegative(potential.J, "J"), as_finite(potential.h, "h")
-        n, columns = self.shape
-        if J.ndim != 2 or len(J) != n or columns not in (1, J.shape[1]):
-            expected = f"({n}, {columns if columns > 1 else 'columns'})"
-            raise ValueError(
-                f"the potential must have shape {expected}, got J {J.shape} and h {h.shape}"
-            )
-        bad = (J == 0.0) & (h != 0.0)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise ValueError(
-                f"h must be 0 where J is 0, got {h[row, column]} at row {row}, column {column}"
-                " (a link's potential is, where there is no count)"
-            )
-        new = DiagonalPotential(J, h)
-        return self._with(potential=new if self.potential is None else self.potential + new)
+        both = potential if self.potential is None else self.potential + potential
+        return self._with(potential=both)
 
     @property
     def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:
@@ -164,29 +150,20 @@ class Field(Checked, ABC):
         return np.asarray(self.prior_mean)
 
     def _alone(self) -> "FieldGaussian":
-        return self.with_trend(self._no_trend)
-
-    @property
-    def _no_trend(self) -> Trend:
         n, columns = self.shape
-        return Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0)
+        return self.with_trend(Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0))
 
     def _widened(self, new_inputs: ArrayLike, new_mean: ArrayLike) -> Self:
         """The field at the inputs and at new ones."""
-        new, columns = as_inputs(new_inputs, "new_inputs"), self.shape[1]
-        if new.shape[1] != self.inputs.shape[1]:
-            raise ValueError(
-                f"new_inputs must have {self.inputs.shape[1]} columns, got {new.shape[1]}"
-            )
-        means = [np.broadcast_to(self._means, self.shape), np.empty((len(new), columns))]
-        means[1][:] = as_finite(new_mean, "new_mean")
+        new = as_inputs(new_inputs, "new_inputs")
+        shape = len(new), self.shape[1]
+        means = np.broadcast_to(self._means, self.shape), np.broadcast_to(new_mean, shape)
         inputs = np.concatenate([self.inputs, new])
         wider = type(self)(self.covariance, inputs, np.concatenate(means))
         if self.potential is None:
             return wider
-        unseen = np.zeros((len(new), columns))
-        J, h = (np.concatenate([a, unseen]) for a in (self.potential.J, self.potential.h))
-        return wider.condition(DiagonalPotential(J, h))
+        both = (np.concatenate([x, np.zeros(shape)]) for x in (self.potential.J, self.potential.h))
+        return wider.condition(DiagonalPotential(*both))
 
 
 class FieldGaussian(ABC):
@@ -278,22 +255,7 @@ class FieldGaussian(ABC):
 
     def _around(self, f: FloatArray, beta: FloatArray, errors: FloatArray) -> FloatArray:
         """Mean of w around f and coefficients, given the potential with errors."""
-        w = np.concatenate([f + self.trend.at(beta), beta])
-        g = np.zeros_like(w)
-        n = len(self.J)
-        g[:n] = self.h - np.sqrt(self.J) * errors - self.J * w[:n]
-        return np.asarray(w + self.solve(g))
-
-
-def _as_prior_mean(value: ArrayLike, num_inputs: int) -> FloatArray:
-    """A prior mean ``(num_inputs, 1 or num_columns)``, from that, ``(num_inputs,)`` or a number."""
-    mean = as_finite(value, "prior_mean")
-    if mean.ndim == 0:
-        return np.full((num_inputs, 1), float(mean))
-    mean = mean[:, None] if mean.ndim == 1 else mean
-    if mean.ndim != 2 or len(mean) != num_inputs:
-        raise ValueError(
-            f"prior_mean must be a number or have shape ({num_inputs},) or"
-            f" ({num_inputs}, columns), got {np.shape(value)}"
-        )
-    return mean
+        at_inputs = f + self.trend.at(beta)
+        pull = self.h - np.sqrt(self.J) * errors - self.J * at_inputs
+        w = np.concatenate([at_inputs, beta])
+        return np.asarray(w + self.solve(np.concatenate([pull, np.zeros_like(beta)])))

@@ -23,8 +23,9 @@ counts.
 -2.223
 """
 
+import math
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -57,11 +58,9 @@ class Factors(NamedTuple):
     @classmethod
     def of(cls, covariance: Covariance, num_columns: int) -> "Factors":
         """Split a sum of a product and effects; refuse anything else."""
-        products: list[list[Covariance]] = []
-        effects: list[list[Covariance]] = []
-        for term in _flat(covariance, Sum):
-            parts = _flat(term, Product)
-            (effects if _is_effect(parts, num_columns) else products).append(parts)
+        terms = [_flat(term, Product) for term in _flat(covariance, Sum)]
+        effects = [factors for factors in terms if _is_effect(factors, num_columns)]
+        products = [factors for factors in terms if factors not in effects]
         if not effects:
             raise ValueError(
                 "the covariance has no independent effect of every input: add White(0.05), or"
@@ -90,12 +89,9 @@ def _flat(covariance: Covariance, kind: type[Sum] | type[Product]) -> list[Covar
 
 
 def _is_effect(factors: list[Covariance], num_columns: int) -> bool:
-    columns: frozenset[int] = frozenset()
-    for factor in factors:
-        if not isinstance(factor, Constant | White):
-            return False
-        columns |= columns_of(factor, num_columns)
-    return len(columns) == num_columns
+    columns = frozenset().union(*(columns_of(factor, num_columns) for factor in factors))
+    constant = all(isinstance(factor, Constant | White) for factor in factors)
+    return constant and len(columns) == num_columns
 
 
 def _var(factors: list[Covariance]) -> float:
@@ -143,16 +139,25 @@ class CellTable:
             for size in range(1, len(groups) // 2 + 1)
             for chosen in combinations(groups, size)
         )
-        rows, shape = min(
-            ((half, _shape(inputs, half)) for half in halves),
-            key=lambda candidate: (candidate[1][0] * candidate[1][1], sum(candidate[1])),
-        )
-        if shape[0] * shape[1] > max(_SPARSEST * len(inputs), _FEW):
+        shapes = {
+            half: [len(np.unique(part, axis=0)) for part in _split(inputs, half)] for half in halves
+        }
+        row_inputs = min(shapes, key=lambda half: (math.prod(shapes[half]), sum(shapes[half])))
+        num_rows, num_columns = shapes[row_inputs]
+        if num_rows * num_columns > max(_SPARSEST * len(inputs), _FEW):
             raise ValueError(
-                f"{len(inputs)} inputs are too few of the cells of a table, {shape[0]} times"
-                f" {shape[1]}"
+                f"{len(inputs)} inputs are too few of the cells of a table, {num_rows} times"
+                f" {num_columns}"
             )
-        return _layout(inputs, rows)
+        halves_of_inputs = _split(inputs, row_inputs)
+        (rows, row_of), (columns, column_of) = (find_rows(x[:0], x) for x in halves_of_inputs)
+        site_of = np.full(num_rows * num_columns, -1)
+        site_of[row_of * num_columns + column_of] = np.arange(len(inputs))
+        missing = np.flatnonzero(site_of < 0)
+        site_of[missing] = len(inputs) + np.arange(len(missing))
+        row, column = np.divmod(missing, num_columns)
+        sites = np.concatenate([inputs, rows[row] + columns[column]])
+        return cls(row_inputs, rows, columns, sites, site_of)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -174,14 +179,11 @@ class CellTable:
 
         Rows and columns of this table come first.
         """
-        rows, row_of = find_rows(self.rows, _only(new, self.row_inputs))
-        columns, column_of = find_rows(self.columns, _only(new, self._column_inputs))
+        in_rows, in_columns = _split(new, self.row_inputs)
+        rows, row_of = find_rows(self.rows, in_rows)
+        columns, column_of = find_rows(self.columns, in_columns)
         nowhere = np.empty(0, dtype=np.int64)
         return CellTable(self.row_inputs, rows, columns, new[:0], nowhere), row_of, column_of
-
-    @property
-    def _column_inputs(self) -> frozenset[int]:
-        return frozenset(range(self.rows.shape[1])) - self.row_inputs
 
 
 def _groups(factors: tuple[Covariance, ...], num_columns: int) -> list[frozenset[int]]:
@@ -194,33 +196,10 @@ def _groups(factors: tuple[Covariance, ...], num_columns: int) -> list[frozenset
     return groups
 
 
-def _only(inputs: FloatArray, columns: frozenset[int]) -> FloatArray:
-    """The inputs with zeros in all other columns."""
-    out = np.zeros_like(inputs)
-    chosen = sorted(columns)
-    out[:, chosen] = inputs[:, chosen]
-    return out
-
-
-def _shape(inputs: FloatArray, row_inputs: frozenset[int]) -> tuple[int, int]:
-    others = frozenset(range(inputs.shape[1])) - row_inputs
-    num_rows, num_columns = (
-        len(np.unique(_only(inputs, chosen), axis=0)) for chosen in (row_inputs, others)
-    )
-    return num_rows, num_columns
-
-
-def _layout(inputs: FloatArray, row_inputs: frozenset[int]) -> CellTable:
-    others = frozenset(range(inputs.shape[1])) - row_inputs
-    rows, row_of = find_rows(inputs[:0], _only(inputs, row_inputs))
-    columns, column_of = find_rows(inputs[:0], _only(inputs, others))
-    site_of = np.full(len(rows) * len(columns), -1)
-    site_of[row_of * len(columns) + column_of] = np.arange(len(inputs))
-    missing = np.flatnonzero(site_of < 0)
-    site_of[missing] = len(inputs) + np.arange(len(missing))
-    row, column = np.divmod(missing, len(columns))
-    sites = np.concatenate([inputs, rows[row] + columns[column]])
-    return CellTable(row_inputs, rows, columns, sites, site_of)
+def _split(inputs: FloatArray, row_inputs: frozenset[int]) -> tuple[FloatArray, FloatArray]:
+    """The inputs that make rows and those that make columns, with zeros in place of the others."""
+    is_row = np.isin(np.arange(inputs.shape[1]), [*row_inputs])
+    return np.where(is_row, inputs, 0.0), np.where(is_row, 0.0, inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +231,7 @@ class TableGaussian:
     def of(cls, table: CellTable, covariance: Covariance) -> "TableGaussian":
         """Solve the two eigenvalue problems."""
         factors = Factors.of(covariance, table.rows.shape[1])
-        covs = (_cov(factors, table, table.rows), _cov(factors, table, table.columns, False))
+        covs = _covs(factors, table)
         (row_values, row_vectors), (column_values, column_vectors) = map(np.linalg.eigh, covs)
         return cls(
             table, factors, *covs, np.maximum(row_values, 0.0), row_vectors,
@@ -294,16 +273,14 @@ class TableGaussian:
 
     def elsewhere(self, new: FloatArray, rotated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means ``(m, n)`` and variances ``(m,)`` at new inputs, given values in all cells."""
-        factors, table = self.factors, self.table
-        rows = self.row_vectors.T @ _cov(factors, table, table.rows, True, new)
-        columns = self.column_vectors.T @ _cov(factors, table, table.columns, False, new)
-        prior = factors.variance * np.prod(
-            [factor.diagonal(new) for factor in factors.parts], axis=0
-        )
-        weighed = factors.variance * (rotated / self.vars) @ columns
+        variance, effect, parts = self.factors
+        row_cov, column_cov = _covs(self.factors, self.table, new)
+        rows, columns = self.row_vectors.T @ row_cov, self.column_vectors.T @ column_cov
+        prior = variance * np.prod([factor.diagonal(new) for factor in parts], axis=0)
+        weighed = variance * (rotated / self.vars) @ columns
         explained = np.sum(rows**2 * ((1.0 / self.vars) @ columns**2), axis=0)
-        left = np.maximum(prior - factors.variance**2 * explained, 0.0)
-        return np.einsum("im,nim->mn", rows, weighed), left + factors.effect
+        left = np.maximum(prior - variance**2 * explained, 0.0)
+        return np.einsum("im,nim->mn", rows, weighed), left + effect
 
     def draw_elsewhere(
         self, rng: np.random.Generator, new: FloatArray, rotated: FloatArray
@@ -315,36 +292,32 @@ class TableGaussian:
         """
         wide, row, column = self.table.found(new)
         factors, (num_rows, num_columns) = self.factors, self.table.shape
-        covs = _cov(factors, wide, wide.rows), _cov(factors, wide, wide.columns, False)
+        row_cov, column_cov = _covs(factors, wide)
         noise = rng.standard_normal((len(rotated), *wide.shape))
         effects = np.sqrt(factors.effect) * rng.standard_normal(noise.shape)
-        drawn = np.sqrt(factors.variance) * (_root(covs[0]) @ noise @ _root(covs[1]).T)
+        drawn = np.sqrt(factors.variance) * (_root(row_cov) @ noise @ _root(column_cov).T)
         inside = np.s_[:, :num_rows, :num_columns]
         values = self.back(rotated)
         left = self.rotate(values - drawn[inside] - effects[inside])
         weights = factors.variance * self.back(left / self.vars)
-        drawn += covs[0][:, :num_rows] @ weights @ covs[1][:num_columns]
+        drawn += row_cov[:, :num_rows] @ weights @ column_cov[:num_columns]
         drawn += effects
         drawn[inside] = values
         return np.ascontiguousarray(drawn[:, row, column].T)
 
 
-def _cov(
-    factors: Factors,
-    table: CellTable,
-    points: FloatArray,
-    of_rows: bool = True,
-    others: FloatArray | None = None,
-) -> FloatArray:
-    """Covariances of rows or columns of a table, with each other or with other inputs."""
-    num_inputs = points.shape[1]
-    parts = [
-        factor.cov(points, others)
-        for factor in factors.parts
-        if (columns_of(factor, num_inputs) <= table.row_inputs) == of_rows
-    ]
-    size = len(points), len(points if others is None else others)
-    return reduce(np.multiply, parts, np.ones(size))
+def _covs(
+    factors: Factors, table: CellTable, new: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Covariances of rows and of columns of a table, with each other or with new inputs."""
+    covs = []
+    for points, of_rows in ((table.rows, True), (table.columns, False)):
+        cov = np.ones((len(points), len(points if new is None else new)))
+        for factor in factors.parts:
+            if (columns_of(factor, points.shape[1]) <= table.row_inputs) == of_rows:
+                cov *= factor.cov(points, new)
+        covs.append(cov)
+    return covs[0], covs[1]
 
 
 def _root(cov: FloatArray) -> FloatArray:

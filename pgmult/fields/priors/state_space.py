@@ -29,7 +29,6 @@ from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.core.validate import as_generator
 from pgmult.fields.compiled.state_space import (
     StateSpaceChain,
     carry_columns,
@@ -67,9 +66,7 @@ class _Term(NamedTuple):
             forgets = first if self.time is None else steps > 0.0
             innovation = np.where(forgets, 1.0, 0.0)[:, None, None]
             return 1.0 - innovation, self.var * innovation
-        x = np.where(first, np.inf, steps) * (
-            math.sqrt(2.0 * self.time.nu) / self.time.length_scale
-        )
+        x = steps * (math.sqrt(2.0 * self.time.nu) / self.time.length_scale)
         decay = np.exp(-x)
         transition, innovation = np.zeros((len(x), p, p)), np.empty((len(x), p, p))
         for i in range(p):
@@ -104,13 +101,12 @@ class _Series(NamedTuple):
         """Coefficients are numbers of the state that stay what they are."""
         (A, Q, H), more = self.chain, trend.features.shape[1]
         size = H.shape[1]
-        wide = np.zeros((2, len(H), size + more, size + more))
-        wide[0, :, :size, :size], wide[1, :, :size, :size] = A, Q
+        wide_A, wide_Q = wide = np.zeros((2, len(H), size + more, size + more))
+        wide[:, :, :size, :size] = A, Q
         places = np.arange(size, size + more)
-        wide[0, 1:, places, places], wide[1, 0, places, places] = 1.0, trend.var
-        return StateSpaceChain(
-            wide[0], wide[1], np.concatenate([H, trend.features[self.order]], axis=1)
-        )
+        wide_A[1:, places, places], wide_Q[0, places, places] = 1.0, trend.var
+        wide_H = np.concatenate([H, trend.features[self.order]], axis=1)
+        return StateSpaceChain(wide_A, wide_Q, wide_H)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,22 +127,15 @@ class StateSpaceProcess(Field):
     """
 
     def _complete(self) -> None:
-        super(StateSpaceProcess, self)._complete()
         _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
 
     def with_trend(self, trend: Trend) -> "StateSpaceGaussian":
         """Return the distribution of the columns with a trend added, and of its coefficients."""
         return StateSpaceGaussian(self, trend)
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw at the inputs, ``(n, num_columns)``."""
-        if self.potential is not None:
-            return self._alone().sample(as_generator(rng))
-        return self.colour(as_generator(rng).standard_normal(self.shape))
-
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values: the innovations of a filter."""
-        noise = as_generator(rng).standard_normal(values.shape)
+        noise = rng.standard_normal(values.shape)
         return self._carried(True, noise, values - self._means)
 
     def colour(self, noise: FloatArray) -> FloatArray:
@@ -201,7 +190,7 @@ class StateSpaceGaussian(FieldGaussian):
         log_z, means, variances = np.empty(len(J)), np.empty_like(J), np.empty_like(J)
         lasts = np.empty((len(J), chain.H.shape[1]))
         over_rows(smooth_columns, len(J), J, tilts, chain, log_z, means, variances, lasts, grain=1)
-        coefficients = lasts[:, chain.H.shape[1] - len(self.trend.centre) :].T
+        coefficients = lasts[:, lasts.shape[1] - len(self.trend.centre) :].T
         w = np.concatenate([series.at_inputs(means), coefficients])
         return log_z, w, series.at_inputs(variances)
 

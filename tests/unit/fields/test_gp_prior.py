@@ -172,30 +172,3 @@ def test_an_indefinite_covariance_is_refused():
     message = r"not positive semi-definite: it fails at input \d, \[\d\.\], .*no jitter is added"
     with pytest.raises(ValueError, match=message):
         field.sample(np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: GaussianProcess(COVARIANCE, [[0.0, np.nan]]), "inputs must be finite, got nan"),
-        (lambda: GaussianProcess(COVARIANCE, INPUTS, np.zeros(3)), "prior_mean must be a number"),
-        (
-            lambda: GaussianProcess(COVARIANCE, INPUTS).condition(DiagonalPotential(-J, h)),
-            "J must be non-negative",
-        ),
-        (
-            lambda: FIELD.condition(DiagonalPotential(J, np.ones_like(h))),
-            "h must be 0 where J is 0",
-        ),
-        (
-            lambda: GaussianProcess(COVARIANCE, INPUTS, MEAN).condition(
-                DiagonalPotential(J[:, :3], h[:, :3])
-            ),
-            "the potential must have shape",
-        ),
-        (lambda: FIELD.draw(None, NEW[:, :1], 0.0), "new_inputs must have 2 columns, got 1"),
-    ],
-)
-def test_bad_input(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()

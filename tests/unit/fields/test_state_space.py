@@ -142,26 +142,3 @@ def test_without_potential_it_is_the_prior():
 def test_refuses_covariances_that_are_not_markov(covariance, message):
     with pytest.raises(ValueError, match=message):
         StateSpaceProcess(covariance, np.zeros((2, 2)))
-
-
-def test_refuses_what_does_not_fit():
-    inputs, _, potential = problem()
-    field = StateSpaceProcess(TERMS["1/2"], inputs)
-    with pytest.raises(ValueError, match=r"shape \(40, columns\), got J \(39, 3\)"):
-        field.condition(DiagonalPotential(potential.J[1:], potential.h[1:]))
-    tilted = np.zeros((40, 1))
-    tilted[2] = 1.0
-    with pytest.raises(ValueError, match=r"h must be 0 where J is 0, got .* at row 2, column 0"):
-        field.condition(DiagonalPotential(np.zeros((40, 1)), tilted))
-    with pytest.raises(ValueError, match="J must be non-negative"):
-        field.condition(DiagonalPotential(-potential.J, potential.h))
-    with pytest.raises(ValueError, match="new_inputs must have 2 columns, got 1"):
-        field.draw(np.random.default_rng(7), inputs[:, :1], 0.0)
-    with pytest.raises(ValueError, match="prior_mean must be a number or have shape"):
-        StateSpaceProcess(TERMS["1/2"], inputs, np.zeros(3))
-    with pytest.raises(ValueError, match="new_mean must be finite"):
-        field.draw(np.random.default_rng(7), inputs, np.nan)
-    with pytest.raises(ValueError, match="inputs must be finite"):
-        StateSpaceProcess(TERMS["1/2"], np.where(inputs == inputs[0], np.nan, inputs))
-    with pytest.raises(TypeError, match="rng must be"):
-        field.sample(0)
