@@ -36,7 +36,7 @@ in fewer sweeps where eigenvalue problems would take most of the time.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,24 @@ class Reference:
 
     guess: Leaning
     potential: "Potential"
+
+
+class Point(NamedTuple):
+    """Where a sweep stands, psi integrated out.
+
+    Attributes
+    ----------
+    x : array, ``(num_hyperparameters,)``
+    mean, level : arrays, ``(num_sticks, num_rows, num_columns)``
+        The mean of u, and u.
+    fit : array, ``(num_sticks,)``
+        L of each stick at u.
+    """
+
+    x: FloatArray
+    mean: FloatArray
+    level: FloatArray
+    fit: FloatArray
 
 
 class Collapsed(NamedTuple):
@@ -148,38 +166,28 @@ def draw_cells(
 ) -> FloatArray:
     """Draw psi given u and the counts."""
     out = np.empty_like(level)
-    _over_rows(draw_rows, sticks, level, var, _by_rows(out), key=(new_key(rng),))
+    _over_rows(draw_rows, new_key(rng), sticks.taken, sticks.reaching, level, var, out)
     return out
 
 
 def slopes(sticks: TableSticks, level: FloatArray, var: float) -> tuple[FloatArray, FloatArray]:
     """Return the slopes of L, and its negative curvatures."""
     first, second = np.empty((2, *level.shape))
-    _over_rows(slope_rows, sticks, level, var, _by_rows(first), _by_rows(second))
+    _over_rows(slope_rows, sticks.taken, sticks.reaching, level, var, first, second)
     return first, second
 
 
 def log_likelihood(sticks: TableSticks, level: FloatArray, var: float) -> FloatArray:
     """Return L of each stick, ``(num_sticks,)``."""
     out = np.empty(level.shape[:2])
-    _over_rows(log_likelihood_rows, sticks, level, var, out.reshape(-1))
+    _over_rows(log_likelihood_rows, sticks.taken, sticks.reaching, level, var, out.reshape(-1))
     return np.asarray(out.sum(axis=1))
 
 
-def _over_rows(
-    kernel: Callable[..., object],
-    sticks: TableSticks,
-    level: FloatArray,
-    var: float,
-    *out: FloatArray,
-    key: tuple[object, ...] = (),
-) -> None:
-    cells = _by_rows(sticks.taken), _by_rows(sticks.reaching), _by_rows(level)
-    over_rows(kernel, len(cells[0]), *key, *cells, var, *out, grain=_GRAIN)
-
-
-def _by_rows(cells: FloatArray) -> FloatArray:
-    return cells.reshape(-1, cells.shape[2])
+def _over_rows(kernel: Callable[..., object], *arguments: Any) -> None:
+    """Run a kernel over the rows of the tables of all sticks."""
+    by_rows = [x.reshape(-1, x.shape[2]) if np.ndim(x) == 3 else x for x in arguments]
+    over_rows(kernel, len(by_rows[-1]), *by_rows, grain=_GRAIN)
 
 
 class _Bent(NamedTuple):
@@ -305,8 +313,8 @@ def init(rng: np.random.Generator, sticks: TableSticks, reference: Reference) ->
     var, level = sticks.effect(x), reference.potential.level
     for _ in range(_SETTLING):
         beta, level = draw_level(rng, sticks, x, draw_cells(rng, sticks, level, var))
-        fit = log_likelihood(sticks, level, var)
-        level, _ = swing(rng, sticks, x, sticks.mean(beta), level, fit, reference)
+        point = Point(x, sticks.mean(beta), level, log_likelihood(sticks, level, var))
+        level = swing(rng, sticks, point, reference).level
     return TableDraw(x, beta, draw_cells(rng, sticks, level, var))
 
 
@@ -319,8 +327,8 @@ def pilot(sticks: TableSticks) -> Reference:
     rng, draw = np.random.default_rng(0), TableDraw(x, sticks.trend.centre, psi)
     reference = _reference(sticks, draw, psi, psi)
     for sweeps in _ROUNDS:
-        x, levels = _likely(sticks, reference.guess.mean, draw.psi), np.zeros_like(psi)
-        draw = draw._replace(x=x)
+        draw = draw._replace(x=_likely(sticks, reference.guess.mean, draw.psi))
+        levels = np.zeros_like(psi)
         for _ in range(sweeps):
             draw, level = sweep(rng, sticks, draw, reference)
             levels += level
@@ -335,8 +343,7 @@ def _reference(
 
     `level` is a draw of u: its scatter identifies the effects.
     """
-    mean, free = sticks.mean(draw.beta), ~sticks.of_effects
-    x, root = draw.x.copy(), np.zeros((len(draw.x), len(draw.x)))
+    mean, x, root = sticks.mean(draw.beta), draw.x.copy(), np.zeros((len(draw.x), len(draw.x)))
 
     def search(log_density: Callable[[FloatArray], float], free: BoolArray, width: float) -> None:
         if free.any():
@@ -347,9 +354,12 @@ def _reference(
         fit = log_likelihood(sticks, level, sticks.effect(new)).sum()
         return float(fit) + sticks.log_prior(new)
 
+    def of_smooth(new: FloatArray) -> float:
+        return potential.gaussian(new, mean).log_evidence + sticks.log_prior(new)
+
     search(of_effects, sticks.of_effects, _WALK)
     potential = Potential(sticks, x, centre)
-    search(lambda x: potential.gaussian(x, mean).log_evidence + sticks.log_prior(x), free, _WIDER)
+    search(of_smooth, ~sticks.of_effects, _WIDER)
     return Reference(Leaning(x, root, np.zeros(len(x))), potential)
 
 
@@ -369,7 +379,7 @@ def _likely(sticks: TableSticks, x: FloatArray, psi: FloatArray) -> FloatArray:
     return _with(x, variances, laplace(log_density, x[variances]).mean)
 
 
-def _with(x: FloatArray, chosen: BoolArray, values: FloatArray) -> FloatArray:
+def _with(x: FloatArray, chosen: BoolArray | int, values: FloatArray) -> FloatArray:
     """Replace some hyperparameters in a copy."""
     out = x.copy()
     out[chosen] = values
@@ -383,20 +393,16 @@ def sweep(
     x, variances = draw.x, ~sticks.of_scales
     free = variances & ~sticks.of_effects
     if sticks.of_scales.any() and rng.random() < scale_rate(sticks):
-        x, variances, free = (
-            move_smooth(rng, sticks, draw, reference),
-            sticks.of_effects,
-            ~sticks.of_effects,
-        )
+        x = move_smooth(rng, sticks, draw, reference)
+        variances, free = sticks.of_effects, ~sticks.of_effects
     x = scatter(rng, sticks, x, draw.psi, variances)
     beta, level = draw_level(rng, sticks, x, draw.psi)
-    mean = sticks.mean(beta)
     fit = log_likelihood(sticks, level, sticks.effect(x))
-    x, fit = move_effects(rng, sticks, x, level, fit, reference)
+    point = move_effects(rng, sticks, Point(x, sticks.mean(beta), level, fit), reference)
     if free.any():
-        x, level, fit = move_together(rng, sticks, x, mean, level, fit, reference, free)
-    level, fit = swing(rng, sticks, x, mean, level, fit, reference)
-    x, _ = move_effects(rng, sticks, x, level, fit, reference)
+        point = move_together(rng, sticks, point, reference, free)
+    point = swing(rng, sticks, point, reference)
+    x, _, level, _ = move_effects(rng, sticks, point, reference)
     return TableDraw(x, beta, draw_cells(rng, sticks, level, sticks.effect(x))), level
 
 
@@ -405,33 +411,28 @@ def move_smooth(
 ) -> FloatArray:
     """Move the hyperparameters of f given psi."""
     x, free = draw.x, ~sticks.of_effects
-    values = sample_hyperparameters(
-        rng,
-        lambda values: collapse(sticks, _with(x, free, values), draw.psi).log_density,
-        x[free],
-        _given_others(reference.guess, free, x),
-    )
-    return _with(x, free, values)
+
+    def log_density(values: FloatArray) -> float:
+        return collapse(sticks, _with(x, free, values), draw.psi).log_density
+
+    guess = _given_others(reference.guess, free, x)
+    return _with(x, free, sample_hyperparameters(rng, log_density, x[free], guess))
 
 
 def scatter(
-    rng: np.random.Generator,
-    sticks: TableSticks,
-    x: FloatArray,
-    psi: FloatArray,
-    variances: BoolArray,
+    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray, which: BoolArray
 ) -> FloatArray:
     """Move some variances given psi, one after the other."""
-    x, collapsed = x.copy(), collapse(sticks, x, psi)
-    for i in map(int, np.flatnonzero(variances)):
+    collapsed = collapse(sticks, x, psi)
+    for i in map(int, np.flatnonzero(which)):
 
-        def log_density(value: FloatArray, active: BoolArray, i: int = i) -> FloatArray:
-            new = x.copy()
-            new[i] = value[0]
-            density = collapse_rotated(sticks, new, collapsed.psi, collapsed.features).log_density
-            return np.array([density])
+        def log_density(
+            value: FloatArray, active: BoolArray, x: FloatArray = x, i: int = i
+        ) -> FloatArray:
+            new = collapse_rotated(sticks, _with(x, i, value[0]), collapsed.psi, collapsed.features)
+            return np.array([new.log_density])
 
-        x[i] = slice_sample(rng, log_density, x[i : i + 1], _WIDTH)[0]
+        x = _with(x, i, slice_sample(rng, log_density, x[i : i + 1], _WIDTH)[0])
     return x
 
 
@@ -446,74 +447,50 @@ def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
 
 
 def move_effects(
-    rng: np.random.Generator,
-    sticks: TableSticks,
-    x: FloatArray,
-    level: FloatArray,
-    fit: FloatArray,
-    reference: Reference,
-) -> tuple[FloatArray, FloatArray]:
-    """Move the variances of effects given u; return L of each stick as well."""
+    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference
+) -> Point:
+    """Move the variances of effects given u."""
     if not sticks.of_effects.any():
-        return x, fit
-    spread = np.linalg.norm(reference.guess.root, axis=1)
-    step = np.where(sticks.of_effects, spread, 0.0)
+        return point
+    x, _, level, fit = point
+    step = np.where(sticks.of_effects, np.linalg.norm(reference.guess.root, axis=1), 0.0)
     new = x + step * rng.standard_normal(len(x))
     new_fit = log_likelihood(sticks, level, sticks.effect(new))
     gain = new_fit.sum() - fit.sum() + sticks.log_prior(new) - sticks.log_prior(x)
-    return (new, new_fit) if gain > -rng.exponential() else (x, fit)
+    return point._replace(x=new, fit=new_fit) if gain > -rng.exponential() else point
 
 
 def move_together(
-    rng: np.random.Generator,
-    sticks: TableSticks,
-    x: FloatArray,
-    mean: FloatArray,
-    level: FloatArray,
-    fit: FloatArray,
-    reference: Reference,
+    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference,
     free: BoolArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Move some hyperparameters of f together with u; `fit` is L of each stick at the old level."""
-    guess, new = _given_others(reference.guess, free, x), x.copy()
-    new[free] = guess.reflected(rng, x[free])
-    if not np.isfinite(sticks.log_prior(new)):
-        return x, level, fit
-    potential = reference.potential
-    old_gaussian, gaussian = potential.gaussian(x, mean), potential.gaussian(new, mean)
+) -> Point:  # fmt: skip
+    """Move some hyperparameters of f together with u."""
+    x, mean, level, _ = point
+    guess, potential = _given_others(reference.guess, free, x), reference.potential
+    new_x = _with(x, free, guess.reflected(rng, x[free]))
+    if not np.isfinite(sticks.log_prior(new_x)):
+        return point
+    old_gaussian, gaussian = potential.gaussian(x, mean), potential.gaussian(new_x, mean)
     new_level = gaussian.colour(old_gaussian.white(rng, level))
-    new_fit = log_likelihood(sticks, new_level, sticks.effect(new))
+    new_fit = log_likelihood(sticks, new_level, sticks.effect(new_x))
+    new = Point(new_x, mean, new_level, new_fit)
 
-    def log_weight(
-        x: FloatArray, gaussian: LevelGaussian, level: FloatArray, fit: FloatArray
-    ) -> float:
-        correction = float(np.sum(fit - potential.log(level)))
-        density = sticks.log_prior(x) + gaussian.log_evidence + correction
-        return density - float(guess.log_density(x[free]))
+    def log_weight(at: Point, gaussian: LevelGaussian) -> float:
+        correction = float(np.sum(at.fit - potential.log(at.level)))
+        density = sticks.log_prior(at.x) + gaussian.log_evidence + correction
+        return density - float(guess.log_density(at.x[free]))
 
-    gain = log_weight(new, gaussian, new_level, new_fit) - log_weight(x, old_gaussian, level, fit)
-    return (new, new_level, new_fit) if gain > -rng.exponential() else (x, level, fit)
+    gain = log_weight(new, gaussian) - log_weight(point, old_gaussian)
+    return new if gain > -rng.exponential() else point
 
 
 def swing(
-    rng: np.random.Generator,
-    sticks: TableSticks,
-    x: FloatArray,
-    mean: FloatArray,
-    level: FloatArray,
-    fit: FloatArray,
-    reference: Reference,
-) -> tuple[FloatArray, FloatArray]:
-    """Move u of each stick along a Hamiltonian path; return L of each stick as well.
-
-    `fit` is L at the old level.
-    """
+    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference
+) -> Point:
+    """Move u of each stick along a Hamiltonian path."""
+    x, mean, level, fit = point
     var, potential = sticks.effect(x), reference.potential
     gaussian = potential.gaussian(x, mean)
-
-    def pull(level: FloatArray) -> FloatArray:
-        return gaussian.pull(slopes(sticks, level, var)[0] - potential.slope(level))
-
     z = gaussian.away(level)
     v = np.sqrt(gaussian.vars) * rng.standard_normal(z.shape)
     step = 0.5 * np.pi / _KICKS * rng.uniform(0.8, 1.2)
@@ -521,7 +498,7 @@ def swing(
     new, gain = level, potential.log(level) - fit
     for i in range(_KICKS + 1):
         length = step * (0.5 if i in (0, _KICKS) else 1.0)
-        g = pull(new)
+        g = gaussian.pull(slopes(sticks, new, var)[0] - potential.slope(new))
         kicked = gaussian.vars * g
         gain = gain - length * np.sum(g * (v + 0.5 * length * kicked), axis=(1, 2))
         v = v + length * kicked
@@ -531,4 +508,4 @@ def swing(
     new_fit = log_likelihood(sticks, new, var)
     accepted = gain + new_fit - potential.log(new) > -rng.exponential(size=len(gain))
     level = np.where(accepted[:, None, None], new, level)
-    return level, np.where(accepted, new_fit, fit)
+    return point._replace(level=level, fit=np.where(accepted, new_fit, fit))

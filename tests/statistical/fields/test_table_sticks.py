@@ -9,7 +9,7 @@ import pgmult
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential, White
 from pgmult.fields.updates import table_sticks
-from pgmult.fields.updates.table_sticks import Potential, Reference
+from pgmult.fields.updates.table_sticks import Point, Potential, Reference
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -121,18 +121,19 @@ def patched(where, name, broken, model=MODEL):
     return mutant(model, step=step)
 
 
-def swung_whatever(rng, sticks, x, mean, level, fit, reference):
+def swung_whatever(rng, sticks, point, reference):
     """A path by the Gaussian alone."""
+    fit = 0.0 * point.fit
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_sticks, "log_likelihood", lambda sticks, level, var: 0.0 * fit)
-        patch.setattr(Potential, "log", lambda self, level: 0.0 * fit)
-        return SWING(rng, sticks, x, mean, level, 0.0 * fit, reference)
+        patch.setattr(table_sticks, "log_likelihood", lambda sticks, level, var: fit)
+        patch.setattr(Potential, "log", lambda self, level: fit)
+        return SWING(rng, sticks, point._replace(fit=fit), reference)
 
 
-def effects_without_prior(rng, sticks, x, level, fit, reference):
+def effects_without_prior(rng, sticks, *arguments):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sticks, "log_prior", lambda x: 0.0)
-        return MOVE_EFFECTS(rng, sticks, x, level, fit, reference)
+        return MOVE_EFFECTS(rng, sticks, *arguments)
 
 
 def together_without_prior(rng, sticks, *arguments):
@@ -159,11 +160,12 @@ def hardly_knowing(move):
     return moved
 
 
-def effects_of_psi(rng, sticks, x, level, fit, reference):
+def effects_of_psi(rng, sticks, point, reference):
     """As if a cell's level were its psi: the counts' scatter is taken for that of the cells."""
-    level = 2.0 + 3.0 * level
-    fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
-    return MOVE_EFFECTS(rng, sticks, x, level, fit, reference)
+    level = 2.0 + 3.0 * point.level
+    fit = table_sticks.log_likelihood(sticks, level, sticks.effect(point.x))
+    moved = MOVE_EFFECTS(rng, sticks, point._replace(level=level, fit=fit), reference)
+    return moved._replace(level=point.level)
 
 
 def cells_too_wide(rng, sticks, level, var):
@@ -258,10 +260,10 @@ def moved_alone(replicates=600, moves=5):
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
         mean, reference = sticks.mean(sticks.trend.centre), rough(sticks)
         fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
-        before, now = _predicted_of(sticks, x, mean, level, fit), (x, level, fit)
+        start = now = Point(x, mean, level, fit)
         for _ in range(moves):
-            now = table_sticks.move_together(rng, sticks, now[0], mean, *now[1:], reference, free)
-        changes.append(_predicted_of(sticks, now[0], mean, *now[1:]) - before)
+            now = table_sticks.move_together(rng, sticks, now, reference, free)
+        changes.append(_predicted_of(sticks, *now) - _predicted_of(sticks, *start))
     return np.sqrt(replicates) * np.mean(changes, axis=0) / (np.std(changes, axis=0) + 1e-12)
 
 
