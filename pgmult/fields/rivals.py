@@ -99,12 +99,10 @@ def compare(
         both = (score(one, its)[0] for one, its in ((run, data), (other, theirs)))
         return between_two(names, both, "a count", f"{how}.")
     model, num_draws = score(run, data)
-    scores = {"the model": model}
     rivals = _Rivals(data, target, rows)
     axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
-    for name, counts in sources.items():
-        if counts is None or counts[rows].any():
-            scores[name] = rivals.score(counts)
+    scores = {"the model": model, "pooled shares": rivals.score(np.zeros(data.counts.shape))}
+    scores |= {name: rivals.score(x) for name, x in sources.items() if x[rows].any()}
     how += f"; the model by {num_draws:,} of its draws."
     advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
     columns = row_labels(data, ("seen",))["row"]
@@ -121,30 +119,24 @@ class _Rivals:
         others = data.counts.sum(axis=0) - data.counts[rows].astype(np.float64)
         self.pooled = smoothed_shares(others, 0.5)
 
-    def _log_probs(self, probs: FloatArray) -> FloatArray:
-        """Log probabilities of each row's counts, ``(num_rows,)``."""
-        if self.counted is not None:
-            probs = np.where(self.counted, probs, 0.0)
-            probs = probs / probs.sum(axis=1, keepdims=True)
-        return np.asarray(xlogy(self.target, probs).sum(axis=1))
-
-    def score(self, source: FloatArray | None) -> Score:
+    def score(self, source: FloatArray) -> Score:
         """Score the shares of a source, ``(all rows, num_categories)``, at the best weight."""
-        totals = self.target.sum(axis=1)
-        if source is None:
-            return Score(self._log_probs(self.pooled), totals)
         taken = source[self.rows]
         total = taken.sum(axis=1, keepdims=True)
 
         def by_row(log_weight: float) -> FloatArray:
             weight = np.exp(log_weight)
-            return self._log_probs((taken + weight * self.pooled) / (total + weight))
+            probs = (taken + weight * self.pooled) / (total + weight)
+            if self.counted is not None:
+                probs = np.where(self.counted, probs, 0.0)
+                probs = probs / probs.sum(axis=1, keepdims=True)
+            return np.asarray(xlogy(self.target, probs).sum(axis=1))
 
         best = minimize_scalar(
             lambda log_weight: -float(by_row(log_weight).sum()),
             bounds=(-10.0, 15.0), method="bounded", options={"xatol": 0.05},
         )  # fmt: skip
-        return Score(by_row(float(best.x)), totals)
+        return Score(by_row(float(best.x)), self.target.sum(axis=1))
 
 
 def _own(
@@ -168,19 +160,18 @@ def _own(
 
 def _sources(
     data: CountField, in_degrees: tuple[int, int] | None
-) -> tuple[str, dict[str, FloatArray | None]]:
+) -> tuple[str, dict[str, FloatArray]]:
     """Counts of other rows that each rival takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
     axis, x, places, place = axis_and_places(data, row_labels(data, ("seen",))["row"], len(counts))
     values, at = np.unique(x, return_inverse=True)
     table = np.zeros((len(values), len(places), counts.shape[1]))
     np.add.at(table, (at, place), counts)
-    sources: dict[str, FloatArray | None] = {"pooled shares": None}
-    by_place, by_value = table.sum(axis=0), table.sum(axis=1)
-    for name, total, group in (
-        ("shares of its place", by_place, place),
-        (f"shares of its {axis}", by_value, at),
-    ):
+    sources = {}
+    groups = {"shares of its place": place, f"shares of its {axis}": at}
+    for name, group in groups.items():
+        total = np.zeros((group.max() + 1, counts.shape[1]))
+        np.add.at(total, group, counts)
         if 1 < len(total) < data.num_rows:
             sources[name] = total[group] - counts
     if len(places) > 1:
@@ -194,11 +185,7 @@ def _sources(
 
 
 def _nearest(
-    data: CountField,
-    axis: str,
-    place: IntArray,
-    table: FloatArray,
-    in_degrees: tuple[int, int] | None,
+    data: CountField, axis: str, place: IntArray, table: FloatArray, degrees: tuple[int, int] | None
 ) -> FloatArray:
     """Sum the counts of each cell's nearest places at the same value of the axis.
 
@@ -207,15 +194,13 @@ def _nearest(
     others = [i for i, name in enumerate(data.input_labels) if name != axis]
     if not others:
         return np.zeros_like(table)
-    first = np.unique(place, return_index=True)[1]
-    points = data.inputs[first]
-    if in_degrees is None:
+    points = data.inputs[np.unique(place, return_index=True)[1]]
+    if degrees is None:
         apart = np.square(points[:, None, others] - points[:, others]).sum(axis=2)
     else:
-        points = points[:, in_degrees]
-        apart = great_circle(points, points)
+        apart = great_circle(points[:, degrees], points[:, degrees])
     np.fill_diagonal(apart, np.inf)
-    nearest = np.argsort(apart, axis=1, kind="stable")[:, : min(_NEAREST, len(first) - 1)]
+    nearest = np.argsort(apart, axis=1, kind="stable")[:, : min(_NEAREST, len(points) - 1)]
     return np.asarray(sum(table[:, its] for its in nearest.T))
 
 

@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any, ClassVar, Self
@@ -58,11 +59,11 @@ class Covariance(Checked, ABC):
     @property
     def param_names(self) -> tuple[str, ...]:
         """Names such as ``Matern.length_scale``; a second Matern is ``Matern_2``."""
-        uses: dict[str, int] = {}
         names: list[str] = []
+        uses: Counter[str] = Counter()
         for leaf in self.leaves():
             kind = type(leaf).__name__
-            uses[kind] = uses.get(kind, 0) + 1
+            uses[kind] += 1
             label = kind if uses[kind] == 1 else f"{kind}_{uses[kind]}"
             names += [f"{label}.{name}" for name in leaf.param_names]
         return tuple(names)
@@ -208,8 +209,7 @@ class CovarianceFamily(Covariance):
 
     def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
-        draws = [prior.sample(rng, (1,)) for prior in self._free.values()]
-        return np.concatenate([np.empty(0), *draws])
+        return np.array([prior.sample(rng, ()) for prior in self._free.values()])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -227,6 +227,11 @@ class ColumnFamily(CovarianceFamily):
                     f"active must list distinct columns, numbered from 0, got {self.active!r}"
                 )
             self._set(active=columns)
+
+    def _apart(self, X: FloatArray, Y: FloatArray) -> Iterator[FloatArray]:
+        """Differences of the rows of X and Y in each active column, ``(n, m)``."""
+        for x, y in zip(self._select(X).T, self._select(Y).T, strict=True):
+            yield x[:, None] - y
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,12 +258,9 @@ class _Combination(Covariance):
         return [leaf for term in self.parts for leaf in term.leaves()]
 
     def _moved_to(self, log_params: FloatArray) -> Self:
-        moved, first = [], 0
-        for term in self.parts:
-            last = first + term.num_params
-            moved.append(term._moved_to(log_params[first:last]))
-            first = last
-        return self._with(parts=tuple(moved))
+        ends = np.cumsum([term.num_params for term in self.parts])
+        pieces = zip(self.parts, np.split(log_params, ends[:-1]), strict=True)
+        return self._with(parts=tuple(term._moved_to(values) for term, values in pieces))
 
 
 class Sum(_Combination):
@@ -297,10 +299,8 @@ class Constant(CovarianceFamily):
 
 def columns_of(covariance: Covariance, num_columns: int) -> frozenset[int]:
     """The columns of inputs, of `num_columns`, that a covariance looks at."""
-    columns: set[int] = set()
-    for leaf in covariance.leaves():
-        columns.update(range(num_columns) if leaf.active is None else leaf.active)
-    return frozenset(columns)
+    active = (leaf.active for leaf in covariance.leaves())
+    return frozenset().union(*(range(num_columns) if a is None else a for a in active))
 
 
 def as_covariance(value: object, name: str = "covariance") -> Covariance:

@@ -34,10 +34,8 @@ class Stationary(ColumnFamily):
         raise NotImplementedError
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        r2 = np.zeros((len(X), len(Y)))
-        for x, y in zip(self._select(X).T, self._select(Y).T, strict=True):
-            r2 += np.square((x[:, None] - y) / self.length_scale)  # no cancellation between columns
-        return self.profile(r2)
+        apart = self._apart(X, Y)  # no cancellation between columns
+        return self.profile(np.asarray(sum(np.square(x / self.length_scale) for x in apart)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +83,8 @@ class Periodic(ColumnFamily):
     _parameters = ("period", "length_scale")
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        r2 = np.zeros((len(X), len(Y)))
-        for x, y in zip(self._select(X).T, self._select(Y).T, strict=True):
-            angles = np.pi * (x[:, None] - y) / self.period
-            r2 += np.square(np.sin(angles) / self.length_scale)
-        return np.exp(-2.0 * r2)
+        sines = (np.sin(np.pi * x / self.period) for x in self._apart(X, Y))
+        return np.asarray(np.exp(-2.0 * sum(np.square(sine / self.length_scale) for sine in sines)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +99,7 @@ class White(ColumnFamily):
     _parameters = ("var",)
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        X, Y = self._select(X), self._select(Y)
-        same = np.ones((len(X), len(Y)), dtype=np.bool_)
-        for x, y in zip(X.T, Y.T, strict=True):
-            same &= x[:, None] == y
+        same = np.logical_and.reduce([x == 0.0 for x in self._apart(X, Y)])
         return np.where(same, self.var, 0.0)
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
