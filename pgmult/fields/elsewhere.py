@@ -44,16 +44,14 @@ def predict_at(
     new, mean = wider.new_inputs, model.mean_at_sites(state.beta, wider)[wider.new_sites]
     drawn = []
     if (sticks := model.table_sticks(data)) is not None:
-        draws = state.on_tables(sticks)
+        pairs = [*zip(sticks, state.on_tables(sticks), strict=True)]
         values = []
-        for group, draw in zip(sticks, draws, strict=True):  # jointly, given psi in all cells
+        for group, draw in pairs:  # jointly, given psi in all cells
             gaussian = group.gaussian(draw.x)
-            away = gaussian.draw_elsewhere(
-                rng, new, gaussian.rotate(draw.psi - group.mean(draw.beta))
-            )
-            values.append(mean[:, group.columns] + away)
+            rotated = gaussian.rotate(draw.psi - group.mean(draw.beta))
+            values.append(mean[:, group.columns] + gaussian.draw_elsewhere(rng, new, rotated))
         omega = model.augment(rng, state.psi[: data.num_sites], data)
-        for group, draw, value in zip(sticks, draws, values, strict=True):
+        for (group, draw), value in zip(pairs, values, strict=True):
             prior, likelihood = mean[:, group.columns], _of(omega, group.columns)
             drawn.append(FieldDraw(value, *_moments(group, draw, new, prior, likelihood)))
     else:
@@ -73,11 +71,7 @@ def _of(potential: DiagonalPotential, columns: slice) -> DiagonalPotential:
 
 
 def _moments(
-    sticks: TableSticks,
-    draw: TableDraw,
-    new: FloatArray,
-    mean: FloatArray,
-    omega: DiagonalPotential,
+    sticks: TableSticks, draw: TableDraw, at: FloatArray, mean: FloatArray, omega: DiagonalPotential
 ) -> tuple[FloatArray, FloatArray]:
     """Means and variances at new inputs given psi in all cells, ``(num_new, num_sticks)``.
 
@@ -85,9 +79,9 @@ def _moments(
     """
     gaussian, centre = sticks.gaussian(draw.x), sticks.mean(draw.beta)
     rotated = gaussian.rotate(draw.psi - centre)
-    away, var = gaussian.elsewhere(new, rotated)
+    away, var = gaussian.elsewhere(at, rotated)
     means, variances = mean + away, np.repeat(var[:, None], mean.shape[1], axis=1)
-    _, rows, columns = sticks.table.found(new)
+    _, rows, columns = sticks.table.found(at)
     inside = (rows < sticks.table.shape[0]) & (columns < sticks.table.shape[1])
     away, var = gaussian.others(rotated)
     cells = rows[inside], columns[inside]

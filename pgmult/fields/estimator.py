@@ -28,7 +28,7 @@ from pgmult.core.sklearn import as_classes, as_seed, as_threads, refuse_dates
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.fields.covariances import Covariance, Matern
-from pgmult.fields.covariances.base import as_covariance
+from pgmult.fields.covariances.base import as_covariance, columns_of
 from pgmult.fields.covariances.families import Stationary
 from pgmult.fields.covariances.sphere import columns_in_degrees
 from pgmult.fields.data import as_field
@@ -132,29 +132,21 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         else:
             self.classes_, _ = as_classes(y)
             check_classification_targets(y)
-        counts = self._as_counts(y)
+        counts, size = self._as_counts(y), len(self.classes_)
         if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
-            raise ValueError(
-                f"two classes or more must occur in y, got {occurring} of {len(self.classes_)}"
-                " classes"
-            )
+            raise ValueError(f"two classes or more must occur in y, got {occurring} of {size}")
         covariance = 1.0 * Matern(1.5) if self.covariance is None else self.covariance
         scale = X.std(axis=0) if as_flag(self.scale_inputs, "scale_inputs") else np.ones(X.shape[1])
-        if degrees := columns_in_degrees(as_covariance(covariance)):
-            scale[list(degrees)] = 1.0
+        scale[list(columns_in_degrees(as_covariance(covariance)) or ())] = 1.0
         self.scale_ = np.where(scale > 0.0, scale, 1.0)
-        self._data = as_field(
-            X / self.scale_, counts, categories=[str(label) for label in self.classes_]
-        )
+        self._data = as_field(X / self.scale_, counts, categories=self.classes_.astype(str))
         model = MultinomialGP(
-            covariance, self.structure, self.mean,
-            hyperparameters=self.hyperparameters, shared=self.shared,
-            overdispersion=self.overdispersion,
+            covariance, self.structure, self.mean, hyperparameters=self.hyperparameters,
+            shared=self.shared, overdispersion=self.overdispersion,
         )  # fmt: skip
-        seed = as_seed(self.random_state)
         self.posterior_ = sample(
             model, self._data, draws=self.draws, tune=self.tune, chains=self.chains,
-            thin=self.thin, cores=as_threads(self.n_jobs), random_seed=seed,
+            thin=self.thin, cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),
             progressbar=as_flag(self.verbose, "verbose"), keep=("psi", "beta", "hyperparameters"),
         )  # fmt: skip
         self.hyperparameters_ = self._in_units()
@@ -181,9 +173,9 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             predictions = predict_field(
                 self.posterior_, new / self.scale_, data=self._data, names=names, max_draws=None
             )
-        columns_in = range(new.shape[1]) if self._columns is None else self._columns
-        columns = {str(name): new[:, i] for i, name in enumerate(columns_in)}  # in the user's units
-        rows = columns if names is None else {"row": names, **columns}
+        rows = {} if names is None else {"row": names}
+        columns = self._columns or map(str, range(new.shape[1]))
+        rows |= zip(columns, new.T, strict=True)  # in the user's units
         return replace(predictions, labels={**predictions.labels, "row": rows})
 
     def predict_proba(self, X: object) -> FloatArray:
@@ -226,9 +218,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         n_samples = as_positive_int(n_samples, "n_samples")
         predictions = self.predictions(X)
         rng = np.random.default_rng(as_seed(random_state))
-        drawn = replace(
-            predictions, draws=predictions.draws[rng.integers(0, len(predictions.draws), n_samples)]
-        )
+        chosen = rng.integers(0, len(predictions.draws), n_samples)
+        drawn = replace(predictions, draws=predictions.draws[chosen])
         counts = drawn.counts(totals if self._counts else 1, int(rng.integers(2**31)))
         if self._counts:
             return np.moveaxis(counts, 0, -1)
@@ -272,9 +263,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 
     def _as_counts(self, y: ArrayLike) -> IntArray:
         if self._counts:
-            check_labels(
-                column_labels(y), self._class_columns, "columns of y", "columns in the fit"
-            )
+            columns = column_labels(y)
+            check_labels(columns, self._class_columns, "columns of y", "columns in the fit")
             counts = as_counts(y, "y")
             if counts.ndim != 2 or counts.shape[1] != len(self.classes_):
                 raise ValueError(
@@ -299,9 +289,9 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         for i, (leaf, name) in enumerate(zip(leaves, covariance.param_names, strict=True)):
             values = draws[:, 0, i] if self.shared else draws[:, :, i]
             is_length = isinstance(leaf, Stationary) and name.endswith("length_scale")
-            if not is_length and not name.endswith("period"):
+            if is_length or name.endswith("period"):
+                for column in sorted(columns_of(leaf, len(features))):
+                    by_name[f"{name}[{features[column]}]"] = float(self.scale_[column]) * values
+            else:
                 by_name[name] = values
-                continue
-            for column in range(len(features)) if leaf.active is None else leaf.active:
-                by_name[f"{name}[{features[column]}]"] = float(self.scale_[column]) * values
         return by_name

@@ -9,9 +9,8 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 
 
@@ -33,9 +32,7 @@ def find_rows(table: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray
     together = np.concatenate([table, rows])
     _, first, group = np.unique(together, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # in order of appearance: the known ones stay first
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return together[first[order]], rank[group.reshape(-1)[len(table) :]]
+    return together[first[order]], np.argsort(order)[group.reshape(-1)[len(table) :]]
 
 
 def row_labels(table: Any) -> list[str] | None:
@@ -49,10 +46,7 @@ def column_labels(table: object) -> list[str] | None:
 
 
 def check_labels(
-    labels: Sequence[str] | None,
-    wanted: Sequence[str] | NDArray[np.str_] | None,
-    what: str,
-    whose: str,
+    labels: Sequence[str] | None, wanted: Sequence[str] | Array | None, what: str, whose: str
 ) -> None:
     """Refuse labels that are not the `wanted` ones; everything goes where one has none.
 
