@@ -28,8 +28,9 @@ _MAX_SWEEPS_TO_MOVE = 100
 # --------------------------------------------------------------------------- conformance
 
 
-def _bytes(value: object, place: str) -> object:
+def _bytes(value: object, place: str = "") -> object:
     """Everything about a value that a pure function must keep, comparable with ==."""
+    place = place or type(value).__name__
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             raise AssertionError(f"{place} must be a plain array, got dtype {value.dtype}")
@@ -53,31 +54,24 @@ def _bytes(value: object, place: str) -> object:
 
 def _changed_field(before: Any, after: Any) -> str:
     """The first field in which two snapshots differ; empty if none."""
-    if before == after:
-        return ""
     names = [a[0] for a, b in zip(before[1], after[1], strict=False) if a != b]
-    return names[0] if names else "its type"
+    return next(iter(names), "" if before == after else "its type")
 
 
 def _pure(function: Callable[..., object], random_seed: int, *arguments: object) -> Any:
     """`function(rng, *arguments)`, which must change no argument and depend on rng alone."""
     name = getattr(function, "__name__", str(function))
-    before = [_bytes(argument, type(argument).__name__) for argument in arguments]
+    before = [_bytes(argument) for argument in arguments]
     result = function(np.random.default_rng(random_seed), *arguments)
-    snapshot = _bytes(result, type(result).__name__)
+    snapshot = _bytes(result)
     for argument, old in zip(arguments, before, strict=True):
-        new = _bytes(argument, type(argument).__name__)
-        changed = _changed_field(old, new)
-        require(
-            not changed,
-            f"{name} must not change its arguments, but it changed {changed} of the"
-            f" {type(argument).__name__}",
-        )
+        changed, kind = _changed_field(old, _bytes(argument)), type(argument).__name__
+        words = f"{name} must not change its arguments, but it changed {changed} of the {kind}"
+        require(not changed, words)
     for threads in (1, 2):
         with row_threads(threads, grain=1):
             again = function(np.random.default_rng(random_seed), *arguments)
-        new = _bytes(again, type(again).__name__)
-        changed = _changed_field(snapshot, new)
+        changed = _changed_field(snapshot, _bytes(again))
         require(
             not changed,
             f"{name} must give the same draws for the same seed, but {changed} differs in a second"
@@ -114,10 +108,9 @@ def _check_plain(model: object, data: object, state: Any) -> None:
         require(frozen, f"the {what} must be a frozen dataclass, {kind.__name__} is not")
     for field in dataclasses.fields(state):
         value = getattr(state, field.name)
-        require(
-            isinstance(value, np.ndarray | np.generic | int | float),
-            f"{field.name} of the state must be a plain array, got {type(value).__name__}",
-        )
+        plain = isinstance(value, np.ndarray | np.generic | int | float)
+        got = type(value).__name__
+        require(plain, f"{field.name} of the state must be a plain array, got {got}")
 
 
 def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
@@ -131,28 +124,23 @@ def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
     named: dict[str, str] = {}  # a state that models share may name its axes in general words
     for name, declared in axes_of(type(state)).items():
         actual = tuple(model.dims.get(name, declared))
-        same = len(actual) == len(declared) and all(
-            named.setdefault(axis, word) == word
-            for axis, word in zip(declared, actual, strict=True)
-        )
+        pairs = zip(declared, actual, strict=False)
+        same = all(named.setdefault(axis, word) == word for axis, word in pairs)
+        same = same and len(actual) == len(declared)
         require(same, f"dims names the axes {actual} of {name}, its state {declared}")
     stray = [name for name in traits.default_keep if name not in model.dims]
     require(not stray, f"default_keep names {stray[:1]}, which is not in dims")
     for name, axes in model.dims.items():
         if name in absent:
             continue
-        require(
-            hasattr(state, name) or callable(getattr(model, name, None)),
-            f"dims names {name!r}, neither an attribute of the state nor a method of the model",
-        )
+        exists = hasattr(state, name) or callable(getattr(model, name, None))
+        words = f"dims names {name!r}, neither an attribute of the state nor a method of the model"
+        require(exists, words)
         shape = np.shape(variable(model, state, data, name))
         require(len(shape) == len(axes), f"{name} must have the axes {axes}, got shape {shape}")
         for axis, size in zip(axes, shape, strict=True):
-            expected_size = sizes.setdefault(axis, size)
-            require(
-                expected_size == size,
-                f"axis {axis!r} has length {expected_size}, but {size} in {name}",
-            )
+            expected = sizes.setdefault(axis, size)
+            require(expected == size, f"axis {axis!r} has length {expected}, but {size} in {name}")
     for axis, labels in coords_of(model, data).items():
         size = sizes.get(axis, len(labels))
         require(len(labels) == size, f"coords has {len(labels)} labels for {size} {axis!r}")
@@ -192,18 +180,15 @@ def _check_round_trip(model: Model[Any, Any], data: object, state: Any, random_s
     np.savez(file, **fields)
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
-        restored = type(state)(
-            **{
-                name: arrays[name] if isinstance(value, np.ndarray) else type(value)(arrays[name])
-                for name, value in fields.items()
-            }
-        )
+        read = {
+            name: arrays[name] if isinstance(value, np.ndarray) else type(value)(arrays[name])
+            for name, value in fields.items()
+        }
+    restored = type(state)(**read)
     one = model.step(np.random.default_rng(random_seed), state, data)
     other = model.step(np.random.default_rng(random_seed), restored, data)
-    require(
-        _bytes(one, "state") == _bytes(other, "state"),
-        "a state rebuilt from its fields must continue exactly as it did",
-    )
+    same = _bytes(one) == _bytes(other)
+    require(same, "a state rebuilt from its fields must continue exactly as it did")
 
 
 def check_model(
@@ -266,10 +251,8 @@ def check_model(
     draws: dict[str, Any] = {"prior": ((), state), "simulate": ((state,), simulated)}
     for name, (conditions, drawn) in draws.items():
         again = getattr(model, name)(np.random.default_rng(random_seed), *conditions, poisoned)
-        require(
-            _bytes(again, "its draw") == _bytes(drawn, "its draw"),
-            f"{name} must not read the counts, but other counts change its draw",
-        )
+        same = _bytes(again) == _bytes(drawn)
+        require(same, f"{name} must not read the counts, but other counts change its draw")
     _same_structure("init", model.prior(rng, simulated), start, shapes=True)
     _same_structure("step", start, last, shapes=True)
 
@@ -283,12 +266,6 @@ def check_model(
     _check_dims(model, simulated, last)
     _check_round_trip(model, simulated, last, random_seed)
     _check_moves(model, data, rng)
-    check_likelihood(model, data, replicates=replicates, random_seed=random_seed)
-    return check_geweke(
-        model,
-        data,
-        statistics=statistics,
-        replicates=replicates,
-        sweeps=sweeps,
-        random_seed=random_seed,
-    )
+    options = {"replicates": replicates, "random_seed": random_seed}
+    check_likelihood(model, data, **options)
+    return check_geweke(model, data, statistics=statistics, sweeps=sweeps, **options)

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,11 +13,13 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_mapping, as_real, as_repeats, as_share, as_strings, brief
-from pgmult.core.typing import FloatArray, Model, data_of
+from pgmult.core.typing import FloatArray, Model, data_of, variable
 from pgmult.core.validate import as_positive_int
 
 Point = TypeVar("Point")
-Statistics = Sequence[str] | Mapping[str, Callable[[Any, Any], ArrayLike]]
+AnyModel = Model[Any, Any]
+Function = Callable[[Any, Any], ArrayLike]  # of a state and data
+Statistics = Sequence[str] | Mapping[str, Function]
 
 _MAX_ENTRIES = 8  # of one array: more are represented by a random choice and by sums
 _MAX_PAIRS = 32  # cross moments
@@ -77,9 +80,10 @@ class Verdict:
             f" {self.replicates} replicates (fails below {self.level:g})",
             f"  {'score':>8}  {'p-value':>8}  statistic",
         ]
-        for i in np.argsort(self.p_values)[:8]:
-            name = self.statistics[i]
-            lines.append(f"  {self.scores[i]:8.2f}  {self.p_values[i]:8.1e}  {name}")
+        lines += [
+            f"  {self.scores[i]:8.2f}  {self.p_values[i]:8.1e}  {self.statistics[i]}"
+            for i in np.argsort(self.p_values)[:8]
+        ]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -130,13 +134,13 @@ def conditional_ratio(
     points = list(points)
     if len(points) < 2:
         raise ValueError(f"points must be at least 2 values of the block, got {len(points)}")
-    joint = np.array([float(log_joint(point)) for point in points])
-    conditional = np.array([float(log_conditional(point)) for point in points])
-    for name, values in (("log_joint", joint), ("log_conditional", conditional)):
+    densities = np.array([[float(log_joint(x)), float(log_conditional(x))] for x in points])
+    for name, values in zip(("log_joint", "log_conditional"), densities.T, strict=True):
         bad = ~np.isfinite(values)
         first = int(np.argmax(bad))
         require(not bad.any(), f"{name} is {values[first]} at point {first}")
-    scale = max(1.0, float(np.abs(joint).max()), float(np.abs(conditional).max()))
+    joint, conditional = densities.T
+    scale = max(1.0, float(np.abs(densities).max()))
     if np.ptp(joint) <= tol * scale:
         raise ValueError(
             f"log_joint is the same at all points (tol = {tol:g}): choose points that differ more"
@@ -163,14 +167,9 @@ def settled(model: object, data: object) -> Any:
     return data_of(model, data)
 
 
-def _field(name: str, state: object, data: object) -> ArrayLike:
-    value: ArrayLike = getattr(state, name)
-    return value
-
-
 def _named_functions(
-    model: Model[Any, Any], state: Any, statistics: Statistics | None
-) -> dict[str, Callable[[Any, Any], ArrayLike]]:
+    model: AnyModel, state: Any, statistics: Statistics | None
+) -> dict[str, Function]:
     """Functions of (state, data): all fields and the log likelihood, by default.
 
     Fields whose metadata say ``has_prior=False`` are left out: a sweep remembers them, and the
@@ -180,20 +179,16 @@ def _named_functions(
         if not statistics or not all(map(callable, as_mapping(statistics, "statistics").values())):
             raise TypeError(f"statistics must map names to functions, got {brief(statistics)}")
         return dict(statistics)
-    fields = [field.name for field in dataclasses.fields(state)]
-    functions: dict[str, Callable[[Any, Any], ArrayLike]] = {}
-    names = [f.name for f in dataclasses.fields(state) if f.metadata.get("has_prior", True)]
-    default = [*names, "log_likelihood"]
+    fields = dataclasses.fields(state)
+    functions: dict[str, Function] = {}
+    default = [f.name for f in fields if f.metadata.get("has_prior", True)] + ["log_likelihood"]
     for name in default if statistics is None else as_strings(statistics, "statistics"):
-        if hasattr(state, name):
-            functions[name] = partial(_field, name)
-        elif callable(getattr(model, name, None)):
-            functions[name] = getattr(model, name)
-        else:
+        if not (hasattr(state, name) or callable(getattr(model, name, None))):
             raise ValueError(
-                f"statistics must name fields of the state ({', '.join(fields)}) or methods of"
-                f" the model, got {name!r}"
+                f"statistics must name fields of the state ({', '.join(f.name for f in fields)}) or"
+                f" methods of the model, got {name!r}"
             )
+        functions[name] = partial(variable, model, name=name)
     if not functions:
         raise ValueError("statistics must name at least one, got none")
     return functions
@@ -207,18 +202,14 @@ class _Scalars:
     """
 
     def __init__(
-        self,
-        model: Model[Any, Any],
-        data: object,
-        statistics: Statistics | None,
-        rng: np.random.Generator,
+        self, model: AnyModel, data: object, statistics: Statistics | None, rng: np.random.Generator
     ) -> None:
         pairs = []
         for _ in range(3):
             state = model.prior(rng, data)
             pairs.append((state, model.simulate(rng, state, data)))
         self.names: list[str] = []
-        self._parts: list[tuple[str, Callable[[Any, Any], ArrayLike], Any, bool]] = []
+        self._parts: list[tuple[str, Function, Any, bool]] = []
         for name, function in _named_functions(model, pairs[0][0], statistics).items():
             shapes = {np.shape(function(*pair)) for pair in pairs}
             shape = shapes.pop()
@@ -266,7 +257,7 @@ def _sequential(
 
 
 def geweke(
-    model: Model[Any, Any],
+    model: AnyModel,
     data: object,
     *,
     statistics: Statistics | None = None,
@@ -310,15 +301,9 @@ def geweke(
             return None
         differences = differences[:, changed]
         error = differences.std(axis=0, ddof=1) / np.sqrt(len(draws))
-        scores = differences.mean(axis=0) / error
-        return Verdict(
-            test="geweke",
-            statistics=tuple(names[i] for i in np.flatnonzero(changed)),
-            scores=scores,
-            p_values=2.0 * scipy.special.stdtr(len(draws) - 1, -np.abs(scores)),
-            replicates=len(draws),
-            level=level,
-        )
+        scores, names = differences.mean(axis=0) / error, [*compress(names, changed)]
+        p_values = 2.0 * scipy.special.stdtr(len(draws) - 1, -np.abs(scores))
+        return Verdict("geweke", tuple(names), scores, p_values, len(draws), level)
 
     def run(rng: np.random.Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -337,11 +322,8 @@ def geweke(
                     chain[0] = scalars(state, simulated)
                 state = model.step(rng, state, simulated)
                 chain[sweep + 1] = scalars(state, simulated)
-        verdict = judge(draws, scalars.names, rng)
-        if verdict is None:
-            raise AssertionError(
-                "geweke: `step` changed none of the statistics, there is nothing to test"
-            )
+        if (verdict := judge(draws, scalars.names, rng)) is None:
+            raise AssertionError("geweke: `step` changed none of the statistics to be tested")
         return verdict
 
     return _sequential(run, replicates, random_seed)
@@ -369,7 +351,7 @@ def _rank_differences(
 
 
 def sbc(
-    model: Model[Any, Any],
+    model: AnyModel,
     data: object,
     statistics: Statistics | None = None,
     *,
@@ -437,20 +419,14 @@ def sbc(
         for degree in range(1, 5):
             component = np.sqrt(2.0 * degree + 1.0) * scipy.special.eval_sh_legendre(degree, u)
             scores += component.sum(axis=0) ** 2 / replicates
-        return Verdict(
-            test="sbc",
-            statistics=tuple(scalars.names[i] for i in varying),
-            scores=scores,
-            p_values=scipy.special.chdtrc(4, scores),
-            replicates=replicates,
-            level=level,
-        )
+        names, p_values = [scalars.names[i] for i in varying], scipy.special.chdtrc(4, scores)
+        return Verdict("sbc", tuple(names), scores, p_values, replicates, level)
 
     return _sequential(run, replicates, random_seed)
 
 
 def likelihood(
-    model: Model[Any, Any],
+    model: AnyModel,
     data: object,
     *,
     replicates: int = 500,
@@ -485,9 +461,8 @@ def likelihood(
         for i in range(replicates):
             truth, other = model.prior(rng, data), model.prior(rng, data)
             simulated = model.simulate(rng, truth, data)
-            log_odds = float(
-                model.log_likelihood(truth, simulated) - model.log_likelihood(other, simulated)
-            )
+            log_odds = model.log_likelihood(truth, simulated)
+            log_odds = float(log_odds - model.log_likelihood(other, simulated))
             finite = np.isfinite(log_odds)
             require(finite, f"log_likelihood must be finite, a difference is {log_odds}")
             chances[i] = scipy.special.expit(-abs(log_odds))
@@ -499,28 +474,23 @@ def likelihood(
             pmf = np.convolve(pmf, [1.0 - chance, chance])
         tails = pmf[: upsets + 1].sum(), pmf[upsets:].sum()
         deviation = max(np.sqrt((chances * (1.0 - chances)).sum()), np.finfo(np.float64).tiny)
-        return Verdict(
-            test="likelihood",
-            statistics=("upsets",),
-            scores=np.array([(upsets - chances.sum()) / deviation]),
-            p_values=np.array([min(1.0, 2.0 * min(tails))]),
-            replicates=replicates,
-            level=level,
-        )
+        scores = np.array([(upsets - chances.sum()) / deviation])
+        p_values = np.array([min(1.0, 2.0 * min(tails))])
+        return Verdict("likelihood", ("upsets",), scores, p_values, replicates, level)
 
     return _sequential(run, replicates, random_seed)
 
 
-def check_geweke(model: Model[Any, Any], data: object, **options: Any) -> Verdict:
+def check_geweke(model: AnyModel, data: object, **options: Any) -> Verdict:
     """`geweke` with an AssertionError if it fails."""
     return geweke(model, data, **options).require()
 
 
-def check_sbc(model: Model[Any, Any], data: object, *arguments: Any, **options: Any) -> Verdict:
+def check_sbc(model: AnyModel, data: object, *arguments: Any, **options: Any) -> Verdict:
     """`sbc` with an AssertionError if it fails."""
     return sbc(model, data, *arguments, **options).require()
 
 
-def check_likelihood(model: Model[Any, Any], data: object, **options: Any) -> Verdict:
+def check_likelihood(model: AnyModel, data: object, **options: Any) -> Verdict:
     """`likelihood` with an AssertionError if it fails."""
     return likelihood(model, data, **options).require()
