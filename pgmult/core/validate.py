@@ -103,6 +103,15 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
     return array
 
 
+def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that the named shapes broadcast to."""
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        described = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
+        raise ValueError(f"axes must match or broadcast, got {described}") from None
+
+
 def _has_root(matrix: NDArray[np.float64]) -> bool:
     """Whether the Cholesky factorisation that will be used succeeds."""
     from pgmult.compiled.linalg import cholesky

@@ -5,8 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pgmult.core import validate
 from pgmult.core.typing import Array, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_finite, as_generator, as_simplex, place_of
+from pgmult.core.validate import as_counts, as_finite, as_nonnegative, common_shape
 
 
 def as_psi(psi: ArrayLike, smallest: int, name: str = "psi") -> FloatArray:
@@ -22,32 +23,37 @@ def as_psi(psi: ArrayLike, smallest: int, name: str = "psi") -> FloatArray:
 
 def as_interior(pi: ArrayLike) -> FloatArray:
     """Probabilities without a zero, whose psi is finite."""
-    array = as_simplex(pi)
+    array = validate.as_simplex(pi)
     bad = array == 0.0
     if bad.any():
         raise ValueError(
-            f"pi must be positive, got 0.0{place_of(bad)}"
+            f"pi must be positive, got 0.0{validate.place_of(bad)}"
             " (a zero probability has an infinite psi; mix in a little of the uniform)"
         )
     return array
 
 
-def check_categories(name: str, array: Array, num_categories: int) -> None:
-    """The last axis must have one entry per category."""
-    if array.ndim == 0 or array.shape[-1] != num_categories:
+def leading_shape(counts: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The leading axes that counts and probabilities of a shape broadcast to."""
+    if counts.ndim == 0 or counts.shape[-1] != shape[-1]:
         raise ValueError(
-            f"{name} must have {num_categories} categories on its last axis to go with psi,"
-            f" got shape {array.shape}"
+            f"counts must have {shape[-1]} categories on its last axis to go with psi, got shape"
+            f" {counts.shape}"
         )
+    return common_shape(psi=shape[:-1], counts=counts.shape[:-1])
 
 
-def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that the named shapes broadcast to."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        described = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
-        raise ValueError(f"axes must match or broadcast, got {described}") from None
+def as_weights(counts: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Counts or expected counts that go with probabilities of a shape."""
+    weights = as_nonnegative(counts, "counts")
+    leading_shape(weights, shape)
+    return weights
+
+
+def log_likelihood(log_probs: FloatArray, counts: ArrayLike) -> FloatArray:
+    """Multinomial log likelihood of each row, without the multinomial coefficient."""
+    weights = as_weights(counts, log_probs.shape)
+    return np.asarray(np.einsum("...k,...k->...", log_probs, weights))
 
 
 def as_rows(array: Array, leading: tuple[int, ...]) -> Array:
@@ -62,4 +68,4 @@ def simulate_counts(rng: np.random.Generator, pi: FloatArray, totals: ArrayLike)
     """Multinomial counts; leading axes of `pi` and `totals` broadcast."""
     totals = as_counts(totals, "totals")
     common_shape(psi=pi.shape[:-1], totals=totals.shape)
-    return as_generator(rng).multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))
+    return validate.as_generator(rng).multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))

@@ -26,14 +26,8 @@ from scipy.special import log_softmax, softmax
 
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_nonnegative
-from pgmult.links._arguments import (
-    as_interior,
-    as_psi,
-    check_categories,
-    common_shape,
-    simulate_counts,
-)
+from pgmult.core.validate import as_nonnegative, common_shape
+from pgmult.links._arguments import as_interior, as_psi, as_weights, log_likelihood, simulate_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +70,7 @@ class LogisticNormal:
         -------
         array, ``(...)``
         """
-        log_probs = self.log_probs(psi)
-        counts = _as_weights(counts, log_probs)
-        return np.asarray(np.einsum("...k,...k->...", log_probs, counts))
+        return log_likelihood(self.log_probs(psi), counts)
 
     def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts, ``(..., num_categories)``, of integer totals ``(...)``."""
@@ -123,15 +115,12 @@ class LogisticNormal:
         """
         mean = as_psi(mean, 2, "mean")
         shape = common_shape(mean=mean.shape, var=as_nonnegative(var, "var").shape)
-        mean = np.broadcast_to(mean, shape)
-        counts = _as_weights(counts, mean)
-        totals = counts.sum(axis=-1, keepdims=True)
-        num_categories = shape[-1]
-        curvature = 0.5 * (np.eye(num_categories) - 1.0 / num_categories)
-        J = totals[..., None] * curvature
+        mean, counts = np.broadcast_to(mean, shape), as_weights(counts, shape)
+        totals, size = counts.sum(axis=-1, keepdims=True), shape[-1]
+        J = totals[..., None] * (0.5 * (np.eye(size) - 1.0 / size))
         slope = counts - totals * softmax(mean, axis=-1)
         h = slope + 0.5 * totals * (mean - mean.mean(axis=-1, keepdims=True))
-        return DensePotential(np.broadcast_to(J, (*h.shape, num_categories)).copy(), h)
+        return DensePotential(np.broadcast_to(J, (*h.shape, size)).copy(), h)
 
     def quadratic(self, psi: ArrayLike, counts: ArrayLike) -> DensePotential:
         """The second-order Taylor expansion of the log likelihood: Newton and Laplace.
@@ -140,18 +129,8 @@ class LogisticNormal:
         first, x - N pi. Shapes as in `log_likelihood`; O(K^2) per row.
         """
         psi = as_psi(psi, 2)
-        counts = _as_weights(counts, psi)
-        pi = softmax(psi, axis=-1)
-        totals = counts.sum(axis=-1, keepdims=True)
-        weights = totals * pi
+        counts, pi = as_weights(counts, psi.shape), softmax(psi, axis=-1)
+        weights = counts.sum(axis=-1, keepdims=True) * pi
         J = weights[..., None] * (np.eye(psi.shape[-1]) - pi[..., None, :])
         h = counts - weights + weights * (psi - (pi * psi).sum(axis=-1, keepdims=True))
         return DensePotential(J, h)
-
-
-def _as_weights(counts: ArrayLike, psi: FloatArray) -> FloatArray:
-    """Counts or expected counts that go with psi."""
-    weights = as_nonnegative(counts, "counts")
-    check_categories("counts", weights, psi.shape[-1])
-    common_shape(psi=psi.shape[:-1], counts=weights.shape[:-1])
-    return weights

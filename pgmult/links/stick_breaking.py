@@ -40,13 +40,14 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, IntArray
-from pgmult.core.validate import as_counts, as_nonnegative, new_key
+from pgmult.core.validate import as_counts, as_nonnegative, common_shape, new_key
 from pgmult.links._arguments import (
     as_interior,
     as_psi,
     as_rows,
-    check_categories,
-    common_shape,
+    as_weights,
+    leading_shape,
+    log_likelihood,
     simulate_counts,
 )
 
@@ -133,11 +134,7 @@ class StickBreaking:
         -------
         array, ``(...)``
         """
-        log_probs = self.log_probs(psi)
-        counts = as_nonnegative(counts, "counts")
-        check_categories("counts", counts, log_probs.shape[-1])
-        common_shape(psi=log_probs.shape[:-1], counts=counts.shape[:-1])
-        return np.asarray(np.einsum("...k,...k->...", log_probs, counts))
+        return log_likelihood(self.log_probs(psi), counts)
 
     def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts.
@@ -173,15 +170,12 @@ class StickBreaking:
         DiagonalPotential, ``(..., num_categories - 1)``
             J = omega, h = kappa; both exactly 0 where no observation reaches the stick.
         """
-        psi = as_psi(psi, 1)
-        counts = as_counts(counts)
+        psi, counts = as_psi(psi, 1), as_counts(counts)
         order = self.order_of(psi.shape[-1] + 1)
-        check_categories("counts", counts, order.size)
-        leading = common_shape(psi=psi.shape[:-1], counts=counts.shape[:-1])
-        psi_rows = as_rows(psi, leading)
-        J, h = np.empty(psi_rows.shape), np.empty(psi_rows.shape)
-        count_rows = as_rows(counts, leading)
-        over_rows(sticks.augment_rows, len(J), new_key(rng), psi_rows, count_rows, order, J, h)
+        leading = leading_shape(counts, (*psi.shape[:-1], order.size))
+        rows = as_rows(psi, leading), as_rows(counts, leading)
+        J, h = np.empty((2, *rows[0].shape))
+        over_rows(sticks.augment_rows, len(J), new_key(rng), *rows, order, J, h)
         shape = (*leading, order.size - 1)
         return DiagonalPotential(J.reshape(shape), h.reshape(shape))
 
@@ -244,11 +238,9 @@ class StickBreaking:
         self, counts: ArrayLike, psi_shape: tuple[int, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """How much each stick takes (x_k) and how much reaches it (N_k)."""
-        counts = as_nonnegative(counts, "counts")
-        check_categories("counts", counts, psi_shape[-1] + 1)
-        common_shape(psi=psi_shape[:-1], counts=counts.shape[:-1])
-        counts = self._to_sticks(counts, "counts")
-        return counts[..., :-1], _sum_from(counts)[..., :-1]
+        weights = as_weights(counts, (*psi_shape[:-1], psi_shape[-1] + 1))
+        weights = self._to_sticks(weights, "counts")
+        return weights[..., :-1], _sum_from(weights)[..., :-1]
 
     def _over_psi(self, kernel: Callable[..., None], psi: ArrayLike) -> FloatArray:
         psi = as_psi(psi, 1)

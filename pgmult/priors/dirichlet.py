@@ -22,10 +22,10 @@ from scipy.special import digamma, gammaln, xlogy
 
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
+from pgmult.core import validate
 from pgmult.core.arguments import brief
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.typing import ArrayLike, FloatArray
-from pgmult.core.validate import as_nonnegative, as_positive, as_positive_int, as_simplex, new_key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +41,9 @@ class Dirichlet:
     concentration: ArrayLike
 
     def __post_init__(self) -> None:
-        alpha = as_positive(self.concentration, "concentration")
+        alpha = validate.as_positive(self.concentration, "concentration")
         if alpha.ndim and alpha.shape[-1] < 2:
-            raise ValueError(
-                "concentration must have at least 2 categories on its last axis,"
-                f" got shape {alpha.shape}"
-            )
+            raise ValueError(f"concentration must have at least 2 categories, got {alpha.shape}")
         if alpha.size and alpha.min() < 1e-300:
             raise ValueError(f"concentration must be at least 1e-300, got {alpha.min()}")
         object.__setattr__(self, "concentration", alpha)
@@ -59,7 +56,7 @@ class Dirichlet:
         counts : array, ``(..., num_categories)``
             Counts or expected counts; leading axes broadcast.
         """
-        counts = as_nonnegative(counts, "counts")
+        counts = validate.as_nonnegative(counts, "counts")
         return Dirichlet(self._concentration_for("counts", counts.shape) + counts)
 
     def sample(self, rng: np.random.Generator, shape: Sequence[int] | None = None) -> FloatArray:
@@ -79,18 +76,15 @@ class Dirichlet:
         array, ``(..., num_categories)``
             Non-negative, rows sum to 1. A probability below the smallest float is 0.
         """
-        if shape is None:
-            shape = np.shape(self.concentration)
-        elif not isinstance(shape, tuple | list):
+        shape = np.shape(self.concentration) if shape is None else shape
+        if not isinstance(shape, tuple | list):
             raise TypeError(f"shape must be a tuple of integers, got {brief(shape)}")
-        shape = tuple(as_positive_int(size, "shape", minimum=0) for size in shape)
+        shape = tuple(validate.as_positive_int(size, "shape", minimum=0) for size in shape)
         refuse_unaffordable(16.0 * math.prod(shape), "shape", shape)
-        alpha = self._concentration_for("shape", shape)
-        if alpha.shape != shape:
-            alpha = np.broadcast_to(alpha, shape)
+        alpha = np.broadcast_to(self._concentration_for("shape", shape), shape)
         rows = np.require(alpha, requirements=["C", "A", "W"]).reshape(-1, shape[-1])
         out = np.empty(rows.shape)
-        over_rows(sample_rows, len(rows), new_key(rng), rows, out, grain=1)
+        over_rows(sample_rows, len(rows), validate.new_key(rng), rows, out, grain=1)
         return out.reshape(shape)
 
     def mean(self) -> FloatArray:
@@ -111,7 +105,7 @@ class Dirichlet:
             Infinite where a probability is 0 and its concentration is not 1: a draw with tiny
             concentrations may underflow to such a point.
         """
-        pi = as_simplex(pi)
+        pi = validate.as_simplex(pi)
         alpha = self._concentration_for("pi", pi.shape)
         alpha = np.broadcast_to(alpha, np.broadcast_shapes(alpha.shape, pi.shape))
         normaliser = gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1))
@@ -125,30 +119,16 @@ class Dirichlet:
                 f"{name} must have at least 2 categories on the last axis, got {shape}"
                 " (one concentration for all categories does not say how many there are)"
             )
-        if alpha.ndim and alpha.shape[-1] != shape[-1]:
-            raise ValueError(
-                f"{name} must have {alpha.shape[-1]} categories on the last axis like the"
-                f" concentration, got {shape}"
-            )
-        try:
-            np.broadcast_shapes(alpha.shape, shape)
-        except ValueError:
-            raise ValueError(
-                f"{name} has shape {shape}, which does not broadcast with the concentration's"
-                f" {alpha.shape}"
-            ) from None
+        if alpha.shape[-1:] not in ((), shape[-1:]):
+            raise ValueError(f"{name} must have {alpha.shape[-1]} categories, got shape {shape}")
+        validate.common_shape(**{"concentration": alpha.shape, name: shape})
         return alpha
 
 
 def dirichlet_divergence(concentration: FloatArray, prior: float) -> float:
     """KL of Dirichlet rows from the symmetric Dirichlet."""
-    totals = concentration.sum(axis=1)
-    size = concentration.shape[1]
-    rows = (
-        gammaln(totals)
-        - gammaln(concentration).sum(axis=1)
-        - gammaln(prior * size)
-        + size * gammaln(prior)
-        + np.sum((concentration - prior) * (digamma(concentration) - digamma(totals)[:, None]), 1)
-    )
-    return float(rows.sum())
+    totals, size = concentration.sum(axis=1), concentration.shape[1]
+    rows = gammaln(totals) - gammaln(concentration).sum(axis=1)
+    rows = rows - gammaln(prior * size) + size * gammaln(prior)
+    logs = digamma(concentration) - digamma(totals)[:, None]
+    return float((rows + np.sum((concentration - prior) * logs, 1)).sum())

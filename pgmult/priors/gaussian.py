@@ -82,24 +82,17 @@ class MvNormal:
 
     def condition(self, potential: DiagonalPotential | DensePotential) -> "MvNormal":
         """The posterior: this times `potential`."""
-        shape = as_potential(potential).h.shape
+        shape, n, old = as_potential(potential).h.shape, self.size, self.potential
         rows = None if self.prior_mean.ndim == 1 else len(self.prior_mean)
-        if len(shape) not in (1, 2) or shape[-1] != self.size or rows not in (None, shape[0]):
-            expected = (
-                f"({rows}, {self.size})" if rows else f"({self.size},) or (rows, {self.size})"
-            )
+        if len(shape) not in (1, 2) or shape[-1] != n or rows not in (None, shape[0]):
+            expected = f"({rows}, {n})" if rows else f"({n},) or (rows, {n})"
             raise ValueError(f"the potential must have shape {expected}, got {shape}")
-        if self.potential is None:
-            combined = potential
-        elif isinstance(self.potential, DiagonalPotential) and isinstance(
-            potential, DiagonalPotential
-        ):
-            combined = self.potential + potential
-        else:
-            combined = _dense(self.potential) + _dense(potential)
-        return made(
-            MvNormal, prior_mean=self.prior_mean, prior_cov=self.prior_cov, potential=combined
-        )
+        if isinstance(old, DiagonalPotential) and isinstance(potential, DiagonalPotential):
+            potential = old + potential
+        elif old is not None:
+            potential = _dense(old) + _dense(potential)
+        given = {"prior_mean": self.prior_mean, "prior_cov": self.prior_cov}
+        return made(MvNormal, **given, potential=potential)
 
     def precision(self) -> FloatArray:
         """Precision matrices, ``(n, n)`` or ``(num_rows, n, n)``."""
@@ -130,8 +123,8 @@ class MvNormal:
         fits = mean.ndim == 1 or len(mean) == 1 or x.shape[-2:-1] in ((), (1,), (len(mean),))
         if x.shape[-1:] != (self.size,) or not fits:
             raise ValueError(f"x must have shape {mean.shape}, got {x.shape}")
-        deviation = x - mean
-        quadratic = np.einsum("...i,...ij,...j->...", deviation, precision, deviation)
+        away = x - mean
+        quadratic = np.einsum("...i,...ij,...j->...", away, precision, away)
         log_det = np.linalg.slogdet(precision)[1]
         return np.asarray(0.5 * (log_det - quadratic - self.size * _LOG_2PI))
 
@@ -142,16 +135,12 @@ class MvNormal:
         """
         if self.potential is None:
             return np.zeros(self.prior_mean.shape[:-1])
-        mean, precision = self.mean(), self.precision()
-        deviation = mean - self.prior_mean
-        prior_quadratic = np.einsum(
-            "...i,ij,...j->...", deviation, np.linalg.inv(self.prior_cov), deviation
-        )
-        potential_value = np.sum(
-            mean * (self.potential.h - 0.5 * _apply(self.potential, mean)), axis=-1
-        )
-        log_dets = np.linalg.slogdet(precision)[1] + np.linalg.slogdet(self.prior_cov)[1]
-        return np.asarray(potential_value - 0.5 * (prior_quadratic + log_dets))
+        mean = self.mean()
+        away = mean - self.prior_mean
+        quadratic = np.einsum("...i,ij,...j->...", away, np.linalg.inv(self.prior_cov), away)
+        value = np.sum(mean * (self.potential.h - 0.5 * _apply(self.potential, mean)), axis=-1)
+        log_dets = np.linalg.slogdet(self.precision())[1] + np.linalg.slogdet(self.prior_cov)[1]
+        return np.asarray(value - 0.5 * (quadratic + log_dets))
 
     def sample(self, rng: np.random.Generator, num_rows: int | None = None) -> FloatArray:
         """One draw of every row, ``(n,)`` or ``(num_rows, n)``.
@@ -179,10 +168,8 @@ class MvNormal:
             if num_rows is not None:
                 shape = as_positive_int(num_rows, "num_rows"), self.size
                 refuse_unaffordable(16.0 * num_rows * self.size, "num_rows", num_rows)
-            noise = rng.standard_normal(shape)
-            return np.asarray(
-                mean + np.einsum("...j,ij->...i", noise, lower_cholesky(self.prior_cov))
-            )
+            noise, root = rng.standard_normal(shape), lower_cholesky(self.prior_cov)
+            return np.asarray(mean + np.einsum("...j,ij->...i", noise, root))
         if num_rows is not None:
             raise ValueError("num_rows is set by the potential here; leave it out")
         if isinstance(self.potential, DensePotential):
@@ -195,8 +182,7 @@ class MvNormal:
     def _sample_diagonal(
         self, rng: np.random.Generator, potential: DiagonalPotential
     ) -> FloatArray:
-        J = np.ascontiguousarray(np.atleast_2d(potential.J), dtype=np.float64)
-        h = np.ascontiguousarray(np.atleast_2d(potential.h), dtype=np.float64)
+        J, h = (np.ascontiguousarray(np.atleast_2d(x)) for x in (potential.J, potential.h))
         observed = (J != 0.0) | (h != 0.0)
         depths = self.size - np.argmax(observed[:, ::-1], axis=1)
         depths[~observed.any(axis=1)] = 0
@@ -208,8 +194,7 @@ class MvNormal:
             np.argsort(depths, kind="stable"), depths, root, np.atleast_2d(self.prior_mean),
             J, h, new_key(rng), out, grain=1,
         )  # fmt: skip
-        failed = [status - 1 for status in statuses if status]
-        if failed:
+        if failed := [status - 1 for status in statuses if status]:
             raise ValueError(
                 f"row {min(failed)} has no Gaussian posterior: its precision is not positive"
                 " definite or not finite (is J negative or nan there?)"
@@ -301,9 +286,9 @@ class NormalInverseWishart(Checked):
         More `rows` than 2 hold Sigma more firmly; they must be above 1.
         """
         centre = as_finite(mean, "mean")
-        if centre.size == 0:
-            raise ValueError("mean must have one entry at least, got none")
         n = centre.size  # a mean that is no vector is refused below
+        if n == 0:
+            raise ValueError("mean must have one entry at least, got none")
         rows = as_real(rows, "rows", above=1.0)
         scale = (rows - 1.0) * as_real(var, "var", minimum=1e-300)
         return cls(centre, 1.0, n + rows, scale * np.eye(n))
@@ -316,9 +301,8 @@ class NormalInverseWishart(Checked):
         if len(x) == 0:
             return self
         average = x.mean(axis=0)
-        return replace(
-            self.condition_average(len(x), average, scatter(x, average))
-        )  # checked: x is anybody's
+        posterior = self.condition_average(len(x), average, scatter(x, average))
+        return replace(posterior)  # checked: x is anybody's
 
     def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
         """The posterior given observations by their moments."""
@@ -355,10 +339,8 @@ class NormalInverseWishart(Checked):
         mean = as_finite(mu, "mu")
         if mean.shape != self.mean.shape:
             raise ValueError(f"mu must have shape {self.mean.shape}, got {mean.shape}")
-        normal = MvNormal(self.mean, cov / self.strength)
-        return inverse_wishart_log_density(cov, self.dof, self.scale) + float(
-            normal.log_density(mean)
-        )
+        normal = MvNormal(self.mean, cov / self.strength).log_density(mean)
+        return inverse_wishart_log_density(cov, self.dof, self.scale) + float(normal)
 
 
 def inverse_wishart_log_density(cov: FloatArray, dof: float, scale: FloatArray) -> float:
@@ -379,21 +361,16 @@ def _log_det(matrix: FloatArray) -> float:
 def expected_log_det(q: NormalInverseWishart) -> float:
     """E log det Sigma."""
     n = len(q.mean)
-    return float(
-        _log_det(q.scale) - n * math.log(2.0) - digamma(0.5 * (q.dof - np.arange(n))).sum()
-    )
+    digammas = digamma(0.5 * (q.dof - np.arange(n))).sum()
+    return float(_log_det(q.scale) - n * math.log(2.0) - digammas)
 
 
 def niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> float:
     """KL of one normal-inverse-Wishart from another."""
-    n = len(q.mean)
-    precision = q.dof * np.linalg.inv(q.scale)
-    shift = q.mean - prior.mean
-    ratio = prior.strength / q.strength
-    gaussian = 0.5 * (
-        n * (ratio - 1.0 - math.log(ratio))
-        + prior.strength * float(np.einsum("i,ij,j->", shift, precision, shift))
-    )
+    n, ratio = len(q.mean), prior.strength / q.strength
+    precision, shift = q.dof * np.linalg.inv(q.scale), q.mean - prior.mean
+    squares = float(np.einsum("i,ij,j->", shift, precision, shift))
+    gaussian = 0.5 * (n * (ratio - 1.0 - math.log(ratio)) + prior.strength * squares)
     wishart = 0.5 * (
         q.dof * _log_det(q.scale)
         - prior.dof * _log_det(prior.scale)

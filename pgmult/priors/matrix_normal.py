@@ -84,13 +84,8 @@ class MatrixNormalInverseWishart(Checked):
                 f" {centre.shape} and {x.shape}"
             )
         n = centre.shape[1]
-        gram = scatter(x, np.zeros(x.shape[1])) / len(x)
-        return cls(
-            centre,
-            as_spd(gram, "the Gram matrix of covariates"),
-            n + 2.0,
-            as_real(var, "var", minimum=1e-300) * np.eye(n),
-        )
+        gram = as_spd(scatter(x, np.zeros(len(centre))) / len(x), "the Gram matrix of covariates")
+        return cls(centre, gram, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))
 
     def condition(self, rows: ArrayLike, covariates: ArrayLike) -> "MatrixNormalInverseWishart":
         """The posterior given rows ``(num_rows, n)`` and their covariates ``(num_rows, p)``.
@@ -107,22 +102,15 @@ class MatrixNormalInverseWishart(Checked):
             )
         if len(y) == 0:
             return self
-        surprise = y - linear_means(x, self.mean)
+        surprise, zeros = y - linear_means(x, self.mean), np.zeros(n)
         row_precision = self.row_precision + scatter(x, np.zeros(p))
         half = invert_lower(lower_cholesky(row_precision))
         pull = linear_means(half, np.einsum("rp,rn->pn", x, surprise))
         shift = np.einsum("qp,qn->pn", half, pull)
-        residuals = surprise - linear_means(x, shift)
-        return MatrixNormalInverseWishart(
-            mean=self.mean + shift,
-            row_precision=row_precision,
-            dof=self.dof + len(y),
-            scale=self.scale
-            + scatter(residuals, np.zeros(n))
-            + scatter(
-                np.einsum("pq,pn->qn", lower_cholesky(self.row_precision), shift), np.zeros(n)
-            ),
-        )
+        moved = np.einsum("pq,pn->qn", lower_cholesky(self.row_precision), shift)
+        scale = self.scale + scatter(surprise - linear_means(x, shift), zeros)
+        scale = scale + scatter(moved, zeros)
+        return type(self)(self.mean + shift, row_precision, self.dof + len(y), scale)
 
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: coefficients B, ``(p, n)``, and Sigma, ``(n, n)``."""

@@ -22,6 +22,7 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 
+_Rows = FloatArray | float  # a number of each row, or one for all
 _MOST_HALVINGS = 50
 _SUFFICIENT = 1e-4  # of the rise that the gradient promises (Armijo)
 _SLACK = 1e-12  # of a level: what rounding may take from a rise
@@ -49,20 +50,11 @@ class Fit(Protocol):
         Of the slowest row or group.
     """
 
-    @property
-    def method(self) -> str: ...  # noqa: D102
-
-    @property
-    def objective(self) -> float: ...  # noqa: D102
-
-    @property
-    def is_bound(self) -> bool: ...  # noqa: D102
-
-    @property
-    def converged(self) -> bool: ...  # noqa: D102
-
-    @property
-    def num_iterations(self) -> int: ...  # noqa: D102
+    method: str
+    objective: float
+    is_bound: bool
+    converged: bool
+    num_iterations: int
 
 
 class HasHistory:
@@ -82,7 +74,7 @@ class HasHistory:
         return len(self.history)
 
 
-def slack(level: FloatArray | float) -> FloatArray:
+def slack(level: _Rows) -> FloatArray:
     """How far rounding errors may lower an objective that never falls."""
     return np.asarray(_SLACK * (1.0 + np.abs(level)))
 
@@ -112,17 +104,10 @@ class Climb:
         Rows that took no share, of fifty.
     """
 
-    def __init__(
-        self,
-        level: FloatArray | float,
-        *,
-        promise: FloatArray | float = 0.0,
-        share: FloatArray | float = 1.0,
-    ) -> None:
+    def __init__(self, level: _Rows, *, promise: _Rows = 0.0, share: _Rows = 1.0) -> None:
         self._level = np.array(level, dtype=np.float64, ndmin=1)
         zeros = np.zeros(len(self._level))
-        self._promise: FloatArray = zeros + promise
-        self.share: FloatArray = zeros + share
+        self._promise, self.share = zeros + promise, zeros + share
         self._waiting = np.arange(len(zeros))
 
     def __iter__(self) -> Iterator[IntArray]:
@@ -132,7 +117,7 @@ class Climb:
                 return
             self.share[self._waiting] *= 0.5
 
-    def accept(self, value: FloatArray | float) -> BoolArray:
+    def accept(self, value: _Rows) -> BoolArray:
         """Find which of the rows that waited may stay where they tried, given the levels there."""
         rows = self._waiting
         level = self._level[rows]
@@ -144,9 +129,7 @@ class Climb:
     @property
     def stuck(self) -> BoolArray:
         """Rows that have not moved."""
-        stuck = np.zeros(len(self._level), dtype=bool)
-        stuck[self._waiting] = True
-        return stuck
+        return np.isin(np.arange(len(self._level)), self._waiting)
 
 
 def invert(precision: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -168,9 +168,8 @@ def fit_sites(
         level = float(value.sum() - 0.5 * gap @ precision0 @ gap + 0.5 * entropy)
         return _Point(mean, precision, cov, level, d_mean, d_var)
 
-    mean = _as_row(start, "start", mean0)
     try:
-        current = at(mean, precision0)
+        current = at(_as_row(start, "start", mean0), precision0)
     except (ValueError, IndexError) as error:
         raise ValueError(f"site must be of the {len(matrix)} rows of x, got {error}") from error
     if current.d_mean.shape != offsets.shape or current.d_var.shape != offsets.shape:
