@@ -24,19 +24,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core import labels as core_labels
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.dates import dates_of
-from pgmult.core.labels import (
-    TOTAL,
-    as_looked_at,
-    find_labels,
-    is_missing,
-    labels_of,
-    numbered,
-    order_of,
-    total_of,
-    warn_of_look_alikes,
-)
+from pgmult.core.labels import TOTAL, as_looked_at
 from pgmult.core.tables import (
     as_columns,
     as_years,
@@ -167,8 +158,8 @@ def read_field(
     if count is not None:
         number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
         _warn_of_repeats(as_given)
-    labels, of_label = _in_order(labels_of(of_category, category), wide)
-    warn_of_look_alikes(labels, f"column {category!r}")
+    labels, of_label = _in_order(core_labels.labels_of(of_category, category), wide)
+    core_labels.warn_of_look_alikes(labels, f"column {category!r}")
     _, first, of_row = np.unique(x, axis=0, return_index=True, return_inverse=True)
     distinct = {key: column[first] for key, column in at.items()}
     cells = of_row.reshape(-1), of_label
@@ -202,7 +193,7 @@ def _as_long(
     numbers = chosen_columns(columns, wide, "table", "wide")
     one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
     cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
-    filled = ~np.array([[is_missing(cell) for cell in line] for line in cells])
+    filled = ~np.array([[core_labels.is_missing(cell) for cell in line] for line in cells])
     for (name, column), is_filled in zip(numbers.items(), filled.T, strict=True):
         counts_of(column[is_filled], name)
     row, k = np.nonzero(filled)
@@ -218,7 +209,7 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
     ValueError
         If a category is called a total and has more than the others together.
     """
-    every, total = np.arange(len(labels)), total_of(counts, labels, present)
+    every, total = np.arange(len(labels)), core_labels.total_of(counts, labels, present)
     if total is not None:
         words = f"{labels[total]!r} is the sum of the other categories wherever it has a row"
         return np.delete(every, total), f"{words}: left out"
@@ -391,7 +382,7 @@ def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatAr
     """Coordinates of the places that a column names."""
     where = as_kind(points, f"places[{name!r}]", Mapping)
     every = [*where.values()]
-    at = _find_places(labels_of(where, "places"), every, column, name, table)
+    at = _find_places(core_labels.labels_of(where, "places"), every, column, name, table)
     distinct, first, of_row = np.unique(at, return_index=True, return_inverse=True)
     rows = [np.atleast_1d(np.asarray(every[place], dtype=object)) for place in distinct]
     if len({row.shape for row in rows}) > 1 or any(row.ndim != 1 for row in rows):
@@ -408,7 +399,7 @@ def _find_places(
 
     What looks like several places that lie at different points is none of them.
     """
-    at = find_labels(labels, column, name, new_levels=True)
+    at = core_labels.find_labels(labels, column, name, new_levels=True)
     if (at >= 0).all():
         return at
     alike: dict[str, int] = {}
@@ -416,10 +407,11 @@ def _find_places(
         other = alike.setdefault(look, place)
         if other >= 0 and not np.array_equal(points[other], points[place]):
             alike[look] = -1
-    texts = labels_of(column, name)
+    texts = core_labels.labels_of(column, name)
     at = np.where(at >= 0, at, [alike.get(as_looked_at(text), -1) for text in texts.tolist()])
     # one that is still not known is refused, with its row and with what is like it
-    find_labels(labels, np.where(at >= 0, labels[at], texts), name, what=f"{table} column")
+    texts = np.where(at >= 0, labels[at], texts)
+    core_labels.find_labels(labels, texts, name, what=f"{table} column")
     return at
 
 
@@ -496,11 +488,11 @@ def _in_order(
 ) -> tuple[NDArray[np.str_], IntArray]:
     """The different labels, as they are listed or else 1, 2, 10, and each row's number."""
     places = {name: i for i, name in enumerate(listed)}
-    return numbered(labels, lambda label: (places.get(label, 0), _natural(label)))
+    return core_labels.numbered(labels, lambda label: (places.get(label, 0), _natural(label)))
 
 
 def _natural(label: str) -> tuple[bool, float, list[str | float]]:
     """What sorts labels as people do: 1, 2, 10, then plot 2, plot 10."""
     pieces = re.split(r"(\d+(?:\.\d+)?)", label)
     numbers_and_texts = [float(x) if i % 2 else x for i, x in enumerate(pieces)]
-    return *order_of(label)[:2], numbers_and_texts
+    return *core_labels.order_of(label)[:2], numbers_and_texts

@@ -25,12 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, multigammaln
 
-from pgmult.compiled.linalg import (
-    cholesky,
-    sample_diagonal_posteriors,
-    sample_inverse_wishart,
-    scatter,
-)
+from pgmult.compiled import linalg
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.arguments import as_real
@@ -190,7 +185,7 @@ class MvNormal:
         out = np.empty_like(h)
         groups = -(-len(h) // WIDTH)
         statuses = over_rows(
-            sample_diagonal_posteriors, groups, num_workers(groups, 1),
+            linalg.sample_diagonal_posteriors, groups, num_workers(groups, 1),
             np.argsort(depths, kind="stable"), depths, root, np.atleast_2d(self.prior_mean),
             J, h, new_key(rng), out, grain=1,
         )  # fmt: skip
@@ -205,7 +200,7 @@ class MvNormal:
 def lower_cholesky(matrix: FloatArray) -> FloatArray:
     """The lower Cholesky factor, by the same operations in the same order on every machine."""
     root = matrix.copy()
-    if cholesky(root):
+    if linalg.cholesky(root):
         raise ValueError("the covariance is singular to working precision")
     return root
 
@@ -244,7 +239,7 @@ class Moments:
     @classmethod
     def of(cls, rows: FloatArray, about: FloatArray) -> "Moments":
         """The moments of these rows, ``(num_rows, n)``."""
-        return cls(len(rows), about, (rows - about).sum(axis=0), scatter(rows, about))
+        return cls(len(rows), about, (rows - about).sum(axis=0), linalg.scatter(rows, about))
 
     def around(self, point: FloatArray) -> FloatArray:
         """The sum of squares around another point."""
@@ -301,7 +296,7 @@ class NormalInverseWishart(Checked):
         if len(x) == 0:
             return self
         average = x.mean(axis=0)
-        posterior = self.condition_average(len(x), average, scatter(x, average))
+        posterior = self.condition_average(len(x), average, linalg.scatter(x, average))
         return replace(posterior)  # checked: x is anybody's
 
     def condition_moments(self, moments: "Moments") -> "NormalInverseWishart":
@@ -329,7 +324,8 @@ class NormalInverseWishart(Checked):
     def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
-        sample_inverse_wishart(new_key(rng), lower_cholesky(self.scale), float(self.dof), cov)
+        root = lower_cholesky(self.scale)
+        linalg.sample_inverse_wishart(new_key(rng), root, float(self.dof), cov)
         noise = rng.standard_normal(len(self.mean))
         return self.mean + (lower_cholesky(cov) * noise).sum(axis=1) / math.sqrt(self.strength), cov
 

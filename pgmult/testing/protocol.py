@@ -12,15 +12,8 @@ from pgmult.core.arguments import as_repeats, brief
 from pgmult.core.parameters import axes_of, sizes_of
 from pgmult.core.typing import Model, absent_of, coords_of, traits_of, variable
 from pgmult.core.validate import as_positive_int
-from pgmult.testing.sampling import (
-    MIN_CHANGES,
-    Statistics,
-    Verdict,
-    check_geweke,
-    check_likelihood,
-    require,
-    settled,
-)
+from pgmult.testing import sampling
+from pgmult.testing.sampling import Statistics, Verdict, require
 
 _MAX_SWEEPS_TO_MOVE = 100
 
@@ -231,10 +224,10 @@ def check_model(
     AssertionError
         At the first thing that is wrong.
     """
-    data = settled(model, data)
+    data = sampling.settled(model, data)
     named = isinstance(getattr(model, "dims", None), Mapping)
     require(named, f"model must have an attribute dims, a mapping: {brief(model)}")
-    as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
+    as_repeats(replicates, "replicates", minimum=2 * sampling.MIN_CHANGES)
     rng = np.random.default_rng(as_positive_int(random_seed, "random_seed", minimum=0))
     _check_plain(model, data, model.prior(rng, data))
 
@@ -267,5 +260,5 @@ def check_model(
     _check_round_trip(model, simulated, last, random_seed)
     _check_moves(model, data, rng)
     options = {"replicates": replicates, "random_seed": random_seed}
-    check_likelihood(model, data, **options)
-    return check_geweke(model, data, statistics=statistics, sweeps=sweeps, **options)
+    sampling.check_likelihood(model, data, **options)
+    return sampling.check_geweke(model, data, statistics=statistics, sweeps=sweeps, **options)

@@ -28,13 +28,7 @@ from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray
-from pgmult.fields.compiled.dense_fields import (
-    explain_columns,
-    factor_columns,
-    lower_root,
-    multiply_lower,
-    solve_columns,
-)
+from pgmult.fields.compiled import dense_fields
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import Field, FieldGaussian, Trend
 
@@ -68,7 +62,7 @@ class GaussianProcess(Field):
     def _drawn(self, noise: FloatArray) -> FloatArray:
         """A draw by a triangular root; columns run on all threads given."""
         out, units = np.empty_like(noise), -(-len(noise) // 4)
-        over_rows(multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
+        over_rows(dense_fields.multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
         return np.asarray(out + self._means)
 
     def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
@@ -109,7 +103,7 @@ class DenseGaussian(FieldGaussian):
         room = columns if columns * size**2 <= _MOST_KEPT else 0
         self._factors = np.empty((room, size, size))
         self._log_dets = np.empty(columns)
-        self._run(factor_columns, self._log_dets, self._factors)
+        self._run(dense_fields.factor_columns, self._log_dets, self._factors)
         across = np.concatenate([cov, trend.var * features.T])
         self._across = np.ascontiguousarray(across[:, self._seen])
 
@@ -117,7 +111,7 @@ class DenseGaussian(FieldGaussian):
         """The posterior covariance times g."""
         out = np.empty((len(self._roots), len(self._across)))
         pull = np.ascontiguousarray(g[: len(self.J)][self._seen].T)
-        self._run(solve_columns, self._factors, self._across, pull, out)
+        self._run(dense_fields.solve_columns, self._factors, self._across, pull, out)
         return np.ascontiguousarray(out.T)
 
     @cached_property
@@ -131,7 +125,8 @@ class DenseGaussian(FieldGaussian):
     def variances(self, rng: np.random.Generator) -> FloatArray:
         """Return variances of the columns, ``(n, num_columns)``."""
         explained = np.empty(self.J.shape[::-1])
-        self._run(explain_columns, self._factors, self._across[: len(self.J)], explained)
+        across = self._across[: len(self.J)]
+        self._run(dense_fields.explain_columns, self._factors, across, explained)
         return np.asarray(np.maximum(np.diagonal(self._prior_cov)[:, None] - explained.T, 0.0))
 
     def _run(self, kernel: Callable[..., object], *arguments: object) -> None:
@@ -151,7 +146,7 @@ def _cov_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> Fl
 @lru_cache(maxsize=4)
 def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> FloatArray:
     """A lower triangular root of the covariance, which may be singular."""
-    root, row = lower_root(_cov_of(covariance, inputs, shape))
+    root, row = dense_fields.lower_root(_cov_of(covariance, inputs, shape))
     if row >= 0:
         raise ValueError(
             f"the covariance is not positive semi-definite: it fails at input {row},"

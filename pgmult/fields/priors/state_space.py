@@ -29,12 +29,8 @@ from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.fields.compiled.state_space import (
-    StateSpaceChain,
-    carry_columns,
-    innovations,
-    smooth_columns,
-)
+from pgmult.fields.compiled import state_space
+from pgmult.fields.compiled.state_space import StateSpaceChain
 from pgmult.fields.covariances import Constant, Covariance, Matern, Product, Sum, White
 from pgmult.fields.covariances.base import CovarianceFamily, columns_of
 from pgmult.fields.priors.field import Field, FieldGaussian, Trend
@@ -146,7 +142,7 @@ class StateSpaceProcess(Field):
         series = _series(*self._key)
         made_by = series.chain, *_innovations(*self._key)
         both = series.by_step(noise), series.by_step(values)
-        over_rows(carry_columns, len(both[0]), whiten, *made_by, *both, grain=1)
+        over_rows(state_space.carry_columns, len(both[0]), whiten, *made_by, *both, grain=1)
         return series.at_inputs(both[0] if whiten else both[1])
 
 
@@ -187,9 +183,10 @@ class StateSpaceGaussian(FieldGaussian):
         """Log normalizers, means of w and variances, all of them of columns around 0."""
         series, chain = _series(*self.field._key), self._chain
         J, tilts = series.by_step(self.J), series.by_step(h)
-        log_z, means, variances = np.empty(len(J)), np.empty_like(J), np.empty_like(J)
-        lasts = np.empty((len(J), chain.H.shape[1]))
-        over_rows(smooth_columns, len(J), J, tilts, chain, log_z, means, variances, lasts, grain=1)
+        means, variances = np.empty((2, *J.shape))
+        log_z, lasts = np.empty(len(J)), np.empty((len(J), chain.H.shape[1]))
+        out = log_z, means, variances, lasts
+        over_rows(state_space.smooth_columns, len(J), J, tilts, chain, *out, grain=1)
         coefficients = lasts[:, lasts.shape[1] - len(self.trend.centre) :].T
         w = np.concatenate([series.at_inputs(means), coefficients])
         return log_z, w, series.at_inputs(variances)
@@ -215,7 +212,7 @@ def _series(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> _S
 def _innovations(
     covariance: Covariance, inputs: bytes, shape: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
-    roots, gains = innovations(_series(covariance, inputs, shape).chain, _ROUNDING)
+    roots, gains = state_space.innovations(_series(covariance, inputs, shape).chain, _ROUNDING)
     return roots, gains
 
 
