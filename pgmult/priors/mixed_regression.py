@@ -148,21 +148,18 @@ class MixedRegression:
             Effects of each term; the largest level and one where left out.
         """
         if sizes is None:
-            sizes = [
-                int(design.max()) + 1 if design.ndim == 1 else design.shape[1] for design in designs
-            ]
+            sizes = [int(x.max()) + 1 if x.ndim == 1 else x.shape[1] for x in designs]
         y = rows - linear_means(covariates, prior.mean)
         outer = _outer(designs, sizes)
-        columns = [covariates]
-        for j, design in enumerate(designs):
-            if j != outer:
-                columns.append(_columns(design, sizes[j]))
-        inner = np.ascontiguousarray(np.concatenate(columns, axis=1))
-        levels = sizes[outer] if outer >= 0 else 0
-        codes = np.asarray(designs[outer] if outer >= 0 else np.full(len(y), -1), dtype=np.int64)
-        both = scatter(np.concatenate([inner, y], axis=1), np.zeros(inner.shape[1] + y.shape[1]))
-        r = inner.shape[1]
-        sums = _sums(np.concatenate([inner, y, np.ones((len(y), 1))], axis=1), codes, levels)
+        others = [j for j in range(len(designs)) if j != outer]
+        inner = np.concatenate([covariates, *(_columns(designs[j], sizes[j]) for j in others)], 1)
+        together, r = np.concatenate([inner, y], axis=1), inner.shape[1]
+        both = scatter(together, np.zeros(together.shape[1]))
+        sums = np.zeros((sizes[outer] if outer >= 0 else 0, together.shape[1] + 1))
+        if outer >= 0:
+            codes = np.asarray(designs[outer], dtype=np.int64)
+            together = np.concatenate([together, np.ones((len(y), 1))], axis=1)
+            np.add.at(sums, codes[codes >= 0], together[codes >= 0])
         return cls(
             prior, len(y), tuple(sizes), outer, sums[:, -1], sums[:, r:-1], sums[:, :r],
             both[:r, :r], both[:r, r:], both[r:, r:],
@@ -199,21 +196,17 @@ class MixedRegression:
         O(A_j n**2 + n**3); that of the term eliminated first costs what `log_evidence` does.
         """
         if term == self.outer:
-            return lambda rho: self.log_evidence(
-                np.where(np.arange(len(variances)) == term, rho, variances)
-            )
+            is_term = np.arange(len(variances)) == term
+            return lambda rho: self.log_evidence(np.where(is_term, rho, variances))
         at, n = self._posed(variances, free=term), len(self.squares)
-        start = len(self.prior.mean) + sum(
-            size for j, size in enumerate(self.sizes[:term]) if j != self.outer
-        )
-        own = np.arange(start, start + self.sizes[term])
+        before = [size for j, size in enumerate(self.sizes[:term]) if j != self.outer]
+        own = len(self.prior.mean) + sum(before) + np.arange(self.sizes[term])
         others = np.delete(np.arange(len(at.precision)), own)
         half = invert_lower(lower_cholesky(at.precision[np.ix_(others, others)]))
         cross = np.einsum("qr,ra->qa", half, at.precision[np.ix_(others, own)])
         pulled = np.einsum("qr,rn->qn", half, at.pull[others])
-        values, vectors = np.linalg.eigh(
-            at.precision[np.ix_(own, own)] - scatter(cross, np.zeros(len(own)))
-        )
+        schur = at.precision[np.ix_(own, own)] - scatter(cross, np.zeros(len(own)))
+        values, vectors = np.linalg.eigh(schur)
         pull = at.pull[own] - np.einsum("qa,qn->an", cross, pulled)
         pull, values = np.einsum("ab,an->bn", vectors, pull), np.maximum(values, 0.0)
         squares = at.squares - scatter(pulled, np.zeros(n))
@@ -238,15 +231,10 @@ class MixedRegression:
         inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
         outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
         outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
-        p, effects, done = len(self.prior.mean), [], len(self.prior.mean)
-        for j, size in enumerate(self.sizes):
-            if j == self.outer:
-                effects.append(outer)
-            else:
-                effects.append(inner[done : done + size])
-                done += size
-        stacked = np.concatenate(effects) if effects else np.empty((0, n))
-        return MixedDraw(self.prior.mean + inner[:p], stacked, Sigma)
+        coefficients, effects = np.split(inner, [len(self.prior.mean)])
+        before = sum(self.sizes[: max(self.outer, 0)])
+        effects = np.concatenate([effects[:before], outer, effects[before:]])
+        return MixedDraw(self.prior.mean + coefficients, effects, Sigma)
 
     def _posed(self, variances: FloatArray, free: int = -1) -> _Posed:
         """The regression on the other columns given rho, O(A r**2) for A levels eliminated.
@@ -261,8 +249,7 @@ class MixedRegression:
             weights[free] = log_dets[free] = 0.0
         precision = self.gram.copy()
         precision[:p, :p] += self.prior.row_precision
-        places = np.arange(p, len(precision))
-        precision[places, places] += np.repeat(weights[others], sizes)
+        np.einsum("ii->i", precision)[p:] += np.repeat(weights[others], sizes)
         log_det = float(np.sum(sizes * log_dets[others]))
         outer, pull = np.empty(0), self.pull
         squares = self.prior.scale + self.squares
@@ -270,8 +257,7 @@ class MixedRegression:
             outer = self.outer_counts + 1.0 / variances[self.outer]
             root = 1.0 / np.sqrt(outer)[:, None]
             together = np.concatenate([self.outer_cross, self.outer_pull], axis=1) * root
-            taken = scatter(together, np.zeros(together.shape[1]))
-            r = len(precision)
+            taken, r = scatter(together, np.zeros(together.shape[1])), len(precision)
             precision = precision - taken[:r, :r]
             pull = pull - taken[:r, r:]
             squares = squares - taken[r:, r:]
@@ -306,11 +292,3 @@ def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:
     """A term's rows, spelled out: indicators of levels for a grouping."""
     spelled = design[:, None] == np.arange(size) if design.ndim == 1 else design
     return np.asarray(spelled, dtype=np.float64)
-
-
-def _sums(columns: FloatArray, codes: IntArray, size: int) -> FloatArray:
-    """Sums of rows over each level, ``(size, num_columns)``."""
-    is_member = codes >= 0
-    sums = np.zeros((size, columns.shape[1]))
-    np.add.at(sums, codes[is_member], columns[is_member])
-    return sums
