@@ -134,7 +134,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             check_classification_targets(y)
         counts, size = self._as_counts(y), len(self.classes_)
         if (occurring := np.count_nonzero(counts.any(axis=0))) < 2:
-            raise ValueError(f"two classes or more must occur in y, got {occurring} of {size}")
+            raise ValueError(f"y must have two classes or more, got {occurring} of {size} classes")
         covariance = 1.0 * Matern(1.5) if self.covariance is None else self.covariance
         scale = X.std(axis=0) if as_flag(self.scale_inputs, "scale_inputs") else np.ones(X.shape[1])
         scale[list(columns_in_degrees(as_covariance(covariance)) or ())] = 1.0

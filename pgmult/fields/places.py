@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from pgmult.core.labels import as_looked_at, is_missing, labels_of
 from pgmult.core.tables import as_columns, chosen_columns
 from pgmult.core.typing import Array, FloatArray
-from pgmult.fields.covariances.sphere import EARTH_RADIUS, MOST_DEGREES, great_circle
+from pgmult.fields.covariances.sphere import EARTH_RADIUS, as_radians, great_circle
 
 _LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "long", "lng", "longitude"}
 
@@ -76,7 +76,7 @@ def places_of(
     on_sphere = chosen == degrees_among(chosen) and len(chosen) > 1
     at = np.column_stack([others[name].astype(np.float64) for name in chosen])
     if on_sphere:
-        _check_degrees(at, chosen, what)
+        as_radians(at, lambda row: f"in row {row + 1:,} below the header of {what}")
     points: dict[str, tuple[float, ...]] = {}
     first: dict[str, int] = {}
     for row, (place, point) in enumerate(zip(columns[names].tolist(), at, strict=True)):
@@ -112,19 +112,6 @@ def _coordinates(
             " (coordinates says which they are)"
         )
     return chosen
-
-
-def _check_degrees(at: FloatArray, columns: Sequence[str], what: str) -> None:
-    for values, name, (kind, most) in zip(at.T, columns, MOST_DEGREES.items(), strict=True):
-        bad = np.abs(values) > most
-        if bad.any():
-            row = int(bad.argmax())
-            hint = "are latitude and longitude swapped? " if abs(values[row]) <= 360.0 else ""
-            raise ValueError(
-                f"{what} must have a {kind} from -{most:g} to {most:g} degrees in {name!r}, got"
-                f" {values[row]:g} in row {row + 1:,} below the header ({hint}coordinates that are"
-                " no degrees are called x and y)"
-            )
 
 
 def _one_of_each(columns: Iterable[str], kinds: Sequence[Collection[str]]) -> list[str]:

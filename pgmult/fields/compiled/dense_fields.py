@@ -26,19 +26,13 @@ def lower_root(cov):
     A covariance that is singular to working precision is factored with pivots, which finds its
     rank r, and brought to lower triangular form by reflections; columns r, ... are 0.
     """
-    n = len(cov)
     root = cov.copy()
     if _cholesky(root):
         return root, -1
-    pivoted, rank, failed = _pivoted_root(cov)
-    if failed >= 0:
-        return pivoted, failed
-    _make_lower(pivoted, rank)
-    root = np.zeros((n, n))
-    for i in range(n):
-        for k in range(rank):
-            root[i, k] = pivoted[i, k]
-    return root, -1
+    root, rank, failed = _pivoted_root(cov)
+    if failed < 0:
+        _make_lower(root, rank)
+    return root, failed
 
 
 @jit(reassociate=True)
@@ -113,9 +107,7 @@ def _pivoted_root(cov):
     The next pivot is the largest variance left, and all that is left is rounding when it is.
     """
     n = len(cov)
-    root, left = np.zeros((n, n)), np.empty(n)
-    for i in range(n):
-        left[i] = cov[i, i]
+    root, left = np.zeros((n, n)), np.diag(cov).copy()
     largest = left[index_of_largest(left)]
     for rank in range(n):
         pivot = index_of_largest(left)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import product
 
 
 class StateSpaceChain(NamedTuple):
@@ -38,26 +39,24 @@ class StateSpaceChain(NamedTuple):
 
 
 @jit
+def _multiply(A, x, spare):
+    """Replace x by A x."""
+    for i in range(len(x)):
+        spare[i] = 0.0
+        for k in range(len(x)):
+            spare[i] += A[i, k] * x[k]
+    x[:] = spare
+
+
+@jit
 def _predict(A, Q, x, P, spare):
     """Mean and covariance of a state after a step, in place."""
-    size = len(x)
-    for i in range(size):
-        total = 0.0
-        for k in range(size):
-            total += A[i, k] * x[k]
-        spare[0, i] = total
-    for i in range(size):
-        x[i] = spare[0, i]
-    for i in range(size):
-        for j in range(size):
-            total = 0.0
-            for k in range(size):
-                total += A[i, k] * P[k, j]
-            spare[i, j] = total
-    for i in range(size):
+    _multiply(A, x, spare[0])
+    product(A, P, spare)
+    for i in range(len(x)):
         for j in range(i + 1):
             total = Q[i, j]
-            for k in range(size):
+            for k in range(len(x)):
                 total += spare[i, k] * A[j, k]
             P[i, j] = P[j, i] = total
 
@@ -80,26 +79,9 @@ def _see(H, x, P, cross):
 @jit
 def _carry_back(A, r, N, spare):
     """What later steps say of a state, in terms of the state before."""
-    size = len(r)
-    for i in range(size):
-        total = 0.0
-        for k in range(size):
-            total += A[k, i] * r[k]
-        spare[0, i] = total
-    for i in range(size):
-        r[i] = spare[0, i]
-    for i in range(size):
-        for j in range(size):
-            total = 0.0
-            for k in range(size):
-                total += N[i, k] * A[k, j]
-            spare[i, j] = total
-    for i in range(size):
-        for j in range(size):
-            total = 0.0
-            for k in range(size):
-                total += A[k, i] * spare[k, j]
-            N[i, j] = total
+    _multiply(A.T, r, spare[0])
+    product(N, A, spare)
+    product(A.T, spare, N)
 
 
 @jit

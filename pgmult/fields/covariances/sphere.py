@@ -5,6 +5,7 @@ nu <= 1/2 is (Gneiting 2013, "Strictly and non-strictly positive definite functi
 So `GreatCircle` *is* the exponential covariance.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,21 +20,20 @@ MOST_DEGREES = {"latitude": 90.0, "longitude": 360.0}
 Column = Annotated[int, whole(minimum=0)]
 
 
-def _degrees(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Latitude and longitude in radians."""
+def as_radians(X: FloatArray, place: Callable[[int], str] = "at row {}".format) -> FloatArray:
+    """Latitude and longitude in radians, ``(2, len(X))``; `place` names a row in errors."""
     for values, (name, most) in zip(X.T, MOST_DEGREES.items(), strict=True):
         bad = np.abs(values) > most
         if bad.any():
             row = int(bad.argmax())
-            hint = "are latitude and longitude swapped?"
-            if np.abs(values[row]) > 360.0:
-                hint = "coordinates in metres or kilometres are called x and y"
+            hint = "coordinates in metres or kilometres are called x and y"
+            if np.abs(values[row]) <= 360.0:
+                hint = f"are latitude and longitude swapped? {hint}"
             raise ValueError(
-                f"{name} must be from -{most:g} to {most:g} degrees, got {values[row]} at row {row}"
-                f" ({hint})"
+                f"{name} must be from -{most:g} to {most:g} degrees, got {values[row]:g}"
+                f" {place(row)} ({hint})"
             )
-    latitude, longitude = X.T
-    return np.radians(latitude), np.radians(longitude)
+    return np.radians(X.T)
 
 
 def great_circle(X: FloatArray, Y: FloatArray) -> FloatArray:
@@ -41,7 +41,7 @@ def great_circle(X: FloatArray, Y: FloatArray) -> FloatArray:
 
     By the haversine formula, accurate for close points.
     """
-    (a, b), (c, d) = (_degrees(points) for points in (X, Y))
+    (a, b), (c, d) = as_radians(X), as_radians(Y)
     haversine = np.square(np.sin(0.5 * (a[:, None] - c)))
     haversine += np.cos(a)[:, None] * np.cos(c) * np.square(np.sin(0.5 * (b[:, None] - d)))
     return np.asarray(2.0 * np.arcsin(np.sqrt(np.minimum(haversine, 1.0))))

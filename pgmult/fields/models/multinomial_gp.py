@@ -179,7 +179,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def link(self, data: CountField) -> StickBreaking:
         """The link from psi to probabilities, its sticks in the order of the data."""
-        return _link(data)
+        return StickBreaking(order=data.order)
 
     def full_covariance(self, data: CountField) -> Covariance:
         """The covariance of each stick around its mean, overdispersion included."""
@@ -333,11 +333,6 @@ def _overdispersed(covariance: Covariance, var: float) -> Covariance:
 def _size_of(data: CountField) -> tuple[int, int]:
     """Count the distinct inputs with counts, and the counts."""
     return len(np.unique(data.row_sites[data.totals > 0])), int(data.totals.sum())
-
-
-@lru_cache(maxsize=16)
-def _link(data: CountField) -> StickBreaking:
-    return StickBreaking(order=data.order)
 
 
 @lru_cache(maxsize=256)

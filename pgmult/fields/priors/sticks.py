@@ -48,15 +48,9 @@ class Sticks:
     """
 
     def __init__(
-        self,
-        structure: Structure,
-        sites: FloatArray,
-        covariance: Covariance,
-        start: FloatArray,
-        trend: Trend,
-        level: FloatArray,
-        counted: IntArray,
-    ):
+        self, structure: Structure, sites: FloatArray, covariance: Covariance, start: FloatArray,
+        trend: Trend, level: FloatArray, counted: IntArray,
+    ):  # fmt: skip
         self._structure, self._sites, self._covariance = structure, sites, covariance
         self._start, self._trend, self._level, self.counted = start, trend, level, counted
         self._gaussian_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
@@ -159,28 +153,20 @@ class TableSticks:
     """
 
     def __init__(
-        self,
-        columns: slice,
-        covariance: Covariance,
-        start: FloatArray,
-        table: CellTable,
-        trend: Trend,
-        level: FloatArray,
-        taken: FloatArray,
-        reaching: FloatArray,
-    ):
+        self, columns: slice, covariance: Covariance, start: FloatArray, table: CellTable,
+        trend: Trend, level: FloatArray, taken: FloatArray, reaching: FloatArray,
+    ):  # fmt: skip
         self.columns, self.start, self.table, self.trend = columns, start, table, trend
         self._covariance = covariance
-        self.features = table.arranged(trend.features)
-        self._level = level[:, None, None]
+        self.features, self._level = table.arranged(trend.features), level[:, None, None]
         self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
-        self.bases = lru_cache(maxsize=_REMEMBERED)(
-            lambda x: TableGaussian.of(table, self._moved(np.frombuffer(x)))
-        )
-        kinds = [self._kind(i) for i in range(len(start))]
-        self.of_effects = np.array([kind == "effect" for kind in kinds], dtype=bool)
-        self.of_scales = np.array([kind == "scale" for kind in kinds], dtype=bool)
+        self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
+        steps = np.eye(len(start))
+        old, *new = (self._factors(self._moved(x)) for x in (start, *(start + steps)))
+        self.of_effects = np.array([each.effect > 1.5 * old.effect for each in new], dtype=bool)
+        more = np.array([each.variance > 1.5 * old.variance for each in new], dtype=bool)
+        self.of_scales = ~self.of_effects & ~more  # neither a variance of effects nor the product's
 
     def gaussian(self, x: FloatArray) -> TableGaussian:
         """Return the prior of psi around its mean."""
@@ -212,15 +198,12 @@ class TableSticks:
 
     def _find(self, x: bytes) -> tuple[TableGaussian, float]:
         covariance = self._moved(np.frombuffer(x))
-        factors = Factors.of(covariance, self.table.sites.shape[1])
-        gaussian = replace(self.bases(self.scales(np.frombuffer(x))), factors=factors)
+        bases = self.bases(self.scales(np.frombuffer(x)))
+        gaussian = replace(bases, factors=self._factors(covariance))
         return gaussian, covariance.log_prior() if x else 0.0
 
-    def _kind(self, i: int) -> str:
-        """Whether a hyperparameter is the variance of the product, that of effects, or neither."""
-        moved = self.start.copy()
-        moved[i] += 1.0
-        width = self.table.sites.shape[1]
-        old, new = (Factors.of(self._moved(x), width) for x in (self.start, moved))
-        changed = [new.effect > 1.5 * old.effect, new.variance > 1.5 * old.variance]
-        return "effect" if changed[0] else "variance" if changed[1] else "scale"
+    def _find_bases(self, x: bytes) -> TableGaussian:
+        return TableGaussian.of(self.table, self._moved(np.frombuffer(x)))
+
+    def _factors(self, covariance: Covariance) -> Factors:
+        return Factors.of(covariance, self.table.sites.shape[1])

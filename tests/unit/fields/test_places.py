@@ -51,10 +51,10 @@ def test_columns_of_coordinates(columns, coordinates, expected):
          "one place of a name, got 'ulm ' at 48.4, 10 in row 1 below the header and at 47, 10 in"
          " row 3"),
         ({"town": ["Ulm", "Reno"], "lat": [10.0, -119.8], "lon": [48.4, 39.5]},
-         "latitude from -90 to 90 degrees in 'lat', got -119.8 in row 2 below the header .are"
+         "latitude must be from -90 to 90 degrees, got -119.8 in row 2 below the header of .*are"
          " latitude and longitude swapped"),
         ({"town": ["Ulm", "Bonn"], "lat": [48, 50], "lon": [10, 361_000]},
-         "longitude from -360 to 360 degrees in 'lon', got 361000 in row 2"),
+         "longitude must be from -360 to 360 degrees, got 361000 in row 2"),
     ],
 )  # fmt: skip
 def test_tables_of_places_that_are_refused(columns, message):
