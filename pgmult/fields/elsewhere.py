@@ -8,7 +8,7 @@ small matrices (Matheron's rule).
 import numpy as np
 
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
@@ -17,7 +17,7 @@ from pgmult.fields.priors.sticks import TableDraw, TableSticks
 
 
 def predict_at(
-    rng: np.random.Generator,
+    rng: Generator,
     model: MultinomialGP,
     state: MultinomialGPState,
     data: CountField,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core import validate
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_nonnegative, common_shape
 
 
@@ -64,7 +64,7 @@ def as_rows(array: Array, leading: tuple[int, ...]) -> Array:
     return np.require(array, requirements=["C", "A", "W"]).reshape(math.prod(leading), width)
 
 
-def simulate_counts(rng: np.random.Generator, pi: FloatArray, totals: ArrayLike) -> IntArray:
+def simulate_counts(rng: Generator, pi: FloatArray, totals: ArrayLike) -> IntArray:
     """Multinomial counts; leading axes of `pi` and `totals` broadcast."""
     totals = as_counts(totals, "totals")
     common_shape(psi=pi.shape[:-1], totals=totals.shape)

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_nonnegative, common_shape
 from pgmult.links._arguments import as_interior, as_psi, as_weights, log_likelihood, simulate_counts
 
@@ -72,11 +72,11 @@ class LogisticNormal:
         """
         return log_likelihood(self.log_probs(psi), counts)
 
-    def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
+    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts, ``(..., num_categories)``, of integer totals ``(...)``."""
         return simulate_counts(rng, self.probs(psi), totals)
 
-    def augment(self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike) -> NoReturn:
+    def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> NoReturn:
         """Refuses: the softmax has no augmentation that is Gaussian in all of psi.
 
         Raises

@@ -39,7 +39,7 @@ from pgmult.compiled import sticks
 from pgmult.compiled.rows import over_rows
 from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, common_shape, new_key
 from pgmult.links import _arguments
 
@@ -128,7 +128,7 @@ class StickBreaking:
         """
         return _arguments.log_likelihood(self.log_probs(psi), counts)
 
-    def simulate(self, rng: np.random.Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
+    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts.
 
         Parameters
@@ -143,9 +143,7 @@ class StickBreaking:
         """
         return _arguments.simulate_counts(rng, self.probs(psi), totals)
 
-    def augment(
-        self, rng: np.random.Generator, psi: ArrayLike, counts: ArrayLike
-    ) -> DiagonalPotential:
+    def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> DiagonalPotential:
         """Draw omega_k | psi_k ~ PG(N_k, psi_k): the potential of one Gibbs step.
 
         Rows have streams of their own, keyed by one draw from `rng`, and are shared among the

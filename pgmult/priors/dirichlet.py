@@ -25,7 +25,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core import validate
 from pgmult.core.arguments import brief
 from pgmult.core.machine import refuse_unaffordable
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class Dirichlet:
         counts = validate.as_nonnegative(counts, "counts")
         return Dirichlet(self._concentration_for("counts", counts.shape) + counts)
 
-    def sample(self, rng: np.random.Generator, shape: Sequence[int] | None = None) -> FloatArray:
+    def sample(self, rng: Generator, shape: Sequence[int] | None = None) -> FloatArray:
         """One draw of every row.
 
         Rows have streams of their own, keyed by one draw from `rng`, and are shared among the

@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from pgmult.core.parameters import Checked, Positive
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
@@ -100,6 +100,6 @@ class LogNormal(_Distribution):
         z = (log_x - math.log(self.median)) / self.sd
         return np.asarray(-0.5 * (z * z + _LOG_2PI) - math.log(self.sd))
 
-    def sample(self, rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    def sample(self, rng: Generator, shape: tuple[int, ...]) -> FloatArray:
         """Draws of log x."""
         return math.log(self.median) + self.sd * rng.standard_normal(shape)

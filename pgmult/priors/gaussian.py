@@ -32,7 +32,7 @@ from pgmult.core.arguments import as_real
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.parameters import Checked, real
 from pgmult.core.potentials import DensePotential, DiagonalPotential, as_potential
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.core.validate import as_finite, as_generator, as_positive_int, as_spd, made, new_key
 
 _LOG_2PI = math.log(2.0 * math.pi)
@@ -137,7 +137,7 @@ class MvNormal:
         log_dets = np.linalg.slogdet(self.precision())[1] + np.linalg.slogdet(self.prior_cov)[1]
         return np.asarray(value - 0.5 * (quadratic + log_dets))
 
-    def sample(self, rng: np.random.Generator, num_rows: int | None = None) -> FloatArray:
+    def sample(self, rng: Generator, num_rows: int | None = None) -> FloatArray:
         """One draw of every row, ``(n,)`` or ``(num_rows, n)``.
 
         Parameters
@@ -174,9 +174,7 @@ class MvNormal:
             return np.asarray(self.mean() + scaled)
         return self._sample_diagonal(rng, self.potential)
 
-    def _sample_diagonal(
-        self, rng: np.random.Generator, potential: DiagonalPotential
-    ) -> FloatArray:
+    def _sample_diagonal(self, rng: Generator, potential: DiagonalPotential) -> FloatArray:
         J, h = (np.ascontiguousarray(np.atleast_2d(x)) for x in (potential.J, potential.h))
         observed = (J != 0.0) | (h != 0.0)
         depths = self.size - np.argmax(observed[:, ::-1], axis=1)
@@ -321,7 +319,7 @@ class NormalInverseWishart(Checked):
             scale=self.scale + within + between,
         )
 
-    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
         root = lower_cholesky(self.scale)

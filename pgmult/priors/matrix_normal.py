@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
 from pgmult.core.arguments import as_real
 from pgmult.core.parameters import Checked
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.core.validate import as_finite, as_spd, new_key
 from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
 
@@ -112,7 +112,7 @@ class MatrixNormalInverseWishart(Checked):
         scale = scale + scatter(moved, zeros)
         return type(self)(self.mean + shift, row_precision, self.dof + len(y), scale)
 
-    def sample(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: coefficients B, ``(p, n)``, and Sigma, ``(n, n)``."""
         cov = np.empty_like(self.scale)
         sample_inverse_wishart(new_key(rng), lower_cholesky(self.scale), float(self.dof), cov)

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
@@ -55,7 +55,7 @@ class MixedDraw(NamedTuple):
     Sigma: FloatArray
 
 
-def prior_variances(rng: np.random.Generator, num_terms: int, scale: float) -> FloatArray:
+def prior_variances(rng: Generator, num_terms: int, scale: float) -> FloatArray:
     """Rho of each term from its prior: sqrt(rho) half-t of 3 degrees of freedom and this scale."""
     variances = (scale * rng.standard_t(DOF, size=num_terms)) ** 2
     return np.asarray(np.clip(variances, math.exp(-_FURTHEST), math.exp(_FURTHEST)))
@@ -69,7 +69,7 @@ def log_variance_density(log_variance: float, scale: float) -> float:
     return 0.5 * log_variance - 0.5 * (DOF + 1.0) * math.log1p(share)
 
 
-def prior_effects(rng: np.random.Generator, size: int, covariance: FloatArray) -> FloatArray:
+def prior_effects(rng: Generator, size: int, covariance: FloatArray) -> FloatArray:
     """Effects of a term from their prior, ``(size, n)``, their covariance known."""
     noise = rng.standard_normal((size, len(covariance)))
     return np.asarray(np.einsum("aj,ij->ai", noise, lower_cholesky(covariance)))
@@ -219,7 +219,7 @@ class MixedRegression:
 
         return log_evidence
 
-    def sample(self, rng: np.random.Generator, variances: FloatArray) -> MixedDraw:
+    def sample(self, rng: Generator, variances: FloatArray) -> MixedDraw:
         """One draw of B, all effects and Sigma given rho."""
         at = self._solve(variances)
         Sigma = np.empty_like(at.scale)

@@ -10,7 +10,7 @@ import numpy as np
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, brief
 from pgmult.core.parameters import axes_of, sizes_of
-from pgmult.core.typing import Model, absent_of, coords_of, traits_of, variable
+from pgmult.core.typing import Generator, Model, absent_of, coords_of, traits_of, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.testing import sampling
 from pgmult.testing.sampling import Statistics, Verdict, require
@@ -142,7 +142,7 @@ def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
         require(not stray, f"{name} names {stray}, which no variable has")
 
 
-def _check_moves(model: Model[Any, Any], data: object, rng: np.random.Generator) -> None:
+def _check_moves(model: Model[Any, Any], data: object, rng: Generator) -> None:
     """Every entry that varies under the prior must move, which other tests do not notice."""
     truth, other = model.prior(rng, data), model.prior(rng, data)
     simulated = model.simulate(rng, truth, data)

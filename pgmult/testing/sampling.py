@@ -13,7 +13,7 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_mapping, as_real, as_repeats, as_share, as_strings, brief
-from pgmult.core.typing import FloatArray, Model, data_of, variable
+from pgmult.core.typing import FloatArray, Generator, Model, data_of, variable
 from pgmult.core.validate import as_positive_int
 
 Point = TypeVar("Point")
@@ -202,7 +202,7 @@ class _Scalars:
     """
 
     def __init__(
-        self, model: AnyModel, data: object, statistics: Statistics | None, rng: np.random.Generator
+        self, model: AnyModel, data: object, statistics: Statistics | None, rng: Generator
     ) -> None:
         pairs = []
         for _ in range(3):
@@ -242,7 +242,7 @@ def _varying(draws: FloatArray) -> Any:
 
 
 def _sequential(
-    run: Callable[[np.random.Generator, int], Verdict], replicates: int, random_seed: int
+    run: Callable[[Generator, int], Verdict], replicates: int, random_seed: int
 ) -> Verdict:
     """The sequential rule of the module's docstring."""
     as_positive_int(random_seed, "random_seed", minimum=0)
@@ -294,7 +294,7 @@ def geweke(
     sweeps = as_repeats(sweeps, "sweeps")
     level = as_share(level, "level")
 
-    def judge(draws: FloatArray, all_names: list[str], rng: np.random.Generator) -> Verdict | None:
+    def judge(draws: FloatArray, all_names: list[str], rng: Generator) -> Verdict | None:
         names, differences = _rank_differences(draws, all_names, rng)
         changed = np.count_nonzero(differences, axis=0) >= MIN_CHANGES
         if not changed.any():
@@ -305,7 +305,7 @@ def geweke(
         p_values = 2.0 * scipy.special.stdtr(len(draws) - 1, -np.abs(scores))
         return Verdict("geweke", tuple(names), scores, p_values, len(draws), level)
 
-    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+    def run(rng: Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
         draws = np.empty((replicates, sweeps + 1, len(scalars.names)))
         firsts = (int(replicates * 0.5 ** (k / 2)) for k in range(1, _LOOKS + 1))
@@ -330,7 +330,7 @@ def geweke(
 
 
 def _rank_differences(
-    draws: FloatArray, all_names: list[str], rng: np.random.Generator
+    draws: FloatArray, all_names: list[str], rng: Generator
 ) -> tuple[list[str], FloatArray]:
     """Moments of ranks after the sweeps minus before them: ``(replicates, num_statistics)``."""
     varying = np.flatnonzero(_varying(draws))
@@ -394,7 +394,7 @@ def sbc(
     thin = as_repeats(thin, "thin")
     level = as_share(level, "level")
 
-    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+    def run(rng: Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
         values = np.empty((replicates, 1 + draws, len(scalars.names)))
         for row in values:
@@ -456,7 +456,7 @@ def likelihood(
     replicates = as_repeats(replicates, "replicates")
     level = as_share(level, "level")
 
-    def run(rng: np.random.Generator, replicates: int) -> Verdict:
+    def run(rng: Generator, replicates: int) -> Verdict:
         upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true
         for i in range(replicates):
             truth, other = model.prior(rng, data), model.prior(rng, data)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, as_list, as_mapping, as_strings, brief
 from pgmult.core.parameters import Checked, Positive
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.fields.inputs import as_inputs
 from pgmult.priors.distributions import LogNormal
@@ -97,7 +97,7 @@ class Covariance(Checked, ABC):
         """Log prior density of the free log parameters."""
         return sum(leaf.log_prior() for leaf in self.leaves())
 
-    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+    def sample_log_params(self, rng: Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
         return np.concatenate([leaf.sample_log_params(rng) for leaf in self.leaves()])
 
@@ -207,7 +207,7 @@ class CovarianceFamily(Covariance):
         values = zip(self._free.values(), self.log_params, strict=True)
         return float(sum(prior.log_density(value) for prior, value in values))
 
-    def sample_log_params(self, rng: np.random.Generator) -> FloatArray:
+    def sample_log_params(self, rng: Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
         return np.array([prior.sample(rng, ()) for prior in self._free.values()])
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked
-from pgmult.core.typing import ArrayLike, FloatArray, Link, ObservedRows
+from pgmult.core.typing import ArrayLike, FloatArray, Generator, Link, ObservedRows
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.family import FIELDS
@@ -86,7 +86,7 @@ class FieldModel(Checked, ABC):
         self._check(data)
         return data
 
-    def simulate(self, rng: np.random.Generator, state: _State, data: CountField) -> CountField:
+    def simulate(self, rng: Generator, state: _State, data: CountField) -> CountField:
         """Counts of the same totals at the same inputs."""
         psi = data.row_psi(state.psi)
         return data.with_counts(self.link(data).simulate(rng, psi, data.totals))

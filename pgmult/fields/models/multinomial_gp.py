@@ -39,7 +39,7 @@ from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Positive, axes_of, real
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.sweeps import Sampled, Sampler
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.fields.covariances import Covariance, LogNormal, White
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField
@@ -248,9 +248,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             fields.append(make_field(self.structure, covariance, data.sites, mean[:, columns]))
         return fields
 
-    def augment(
-        self, rng: np.random.Generator, psi: FloatArray, data: CountField
-    ) -> DiagonalPotential:
+    def augment(self, rng: Generator, psi: FloatArray, data: CountField) -> DiagonalPotential:
         """Pólya-gamma variables given psi at the sites, as potentials on it."""
         if data.counted is None:
             return self.link(data).augment(rng, psi, data.site_counts())
@@ -279,7 +277,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             "hyperparameter": list(self.full_covariance(data).param_names),
         }
 
-    def prior(self, rng: np.random.Generator, data: CountField) -> MultinomialGPState:
+    def prior(self, rng: Generator, data: CountField) -> MultinomialGPState:
         """Draw hyperparameters, coefficients and sticks from the prior."""
         fixed, centre = self.fixed(data), self.trend(data).centre
         theta = self.start(data)

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.fields.compiled import dense_fields
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import Field, FieldGaussian, Trend
@@ -65,7 +65,7 @@ class GaussianProcess(Field):
         over_rows(dense_fields.multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
         return np.asarray(out + self._means)
 
-    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+    def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values, by a triangular root, or a symmetric one if singular.
 
         O(n**3) once.
@@ -122,7 +122,7 @@ class DenseGaussian(FieldGaussian):
         total = total + 0.5 * (self.h - self.J * level) * (self.mean[: len(level)] - level)
         return np.asarray(total.sum(axis=0) - 0.5 * self._log_dets)
 
-    def variances(self, rng: np.random.Generator) -> FloatArray:
+    def variances(self, rng: Generator) -> FloatArray:
         """Return variances of the columns, ``(n, num_columns)``."""
         explained = np.empty(self.J.shape[::-1])
         across = self._across[: len(self.J)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
@@ -80,7 +80,7 @@ class Field(Checked, ABC):
     def with_trend(self, trend: Trend) -> "FieldGaussian":
         """Return the distribution of the columns with a trend added, and of its coefficients."""
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
         if self.potential is not None:
             return self._alone().sample(rng)
@@ -91,7 +91,7 @@ class Field(Checked, ABC):
         return np.array(self._means) if self.potential is None else self._alone().mean
 
     @abstractmethod
-    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+    def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """Standard normal noise from which the prior computes the values, ``(m, num_columns)``.
 
         Potentials are ignored. Where the values do not determine the noise, as where the covariance
@@ -103,9 +103,7 @@ class Field(Checked, ABC):
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values computed from the noise, ``(n, num_columns)``: the inverse of `whiten`."""
 
-    def draw(
-        self, rng: np.random.Generator, new_inputs: ArrayLike, new_mean: ArrayLike
-    ) -> FieldDraw:
+    def draw(self, rng: Generator, new_inputs: ArrayLike, new_mean: ArrayLike) -> FieldDraw:
         """A joint draw at new inputs, and means and variances there."""
         gaussian, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
         values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances(rng)
@@ -211,18 +209,18 @@ class FieldGaussian(ABC):
         centre = self.trend.centre
         return self._around(self._level, centre, np.zeros_like(self.J))
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """A draw of w."""
         errors = rng.standard_normal(self.J.shape)
         beta = self._drawn_coefficients(rng)
         return self._around(self.field._means + self._prior.sample(rng), beta, errors)
 
-    def variances(self, rng: np.random.Generator) -> FloatArray:
+    def variances(self, rng: Generator) -> FloatArray:
         """Estimate variances of the columns, ``(n, num_columns)``, from a few draws."""
         draws = ((self.sample(rng) - self.mean)[: len(self.J)] for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
 
-    def white(self, rng: np.random.Generator, w: FloatArray) -> tuple[FloatArray, ...]:
+    def white(self, rng: Generator, w: FloatArray) -> tuple[FloatArray, ...]:
         """A draw of the noise that `colour` makes w of, given w: of field, trend and errors.
 
         Given a draw of w, the field's own is any moved by as much as its draw of w is off, and
@@ -249,7 +247,7 @@ class FieldGaussian(ABC):
         """Prior means of the columns."""
         return self._level + self.trend.at(self.trend.centre)
 
-    def _drawn_coefficients(self, rng: np.random.Generator) -> FloatArray:
+    def _drawn_coefficients(self, rng: Generator) -> FloatArray:
         centre = self.trend.centre
         return np.asarray(centre + np.sqrt(self.trend.var) * rng.standard_normal(centre.shape))
 

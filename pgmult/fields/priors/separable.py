@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.fields.covariances import Constant, Covariance, Product, Sum, White
 from pgmult.fields.covariances.base import columns_of
 from pgmult.fields.inputs import find_rows
@@ -282,9 +282,7 @@ class TableGaussian:
         left = np.maximum(prior - variance**2 * explained, 0.0)
         return np.einsum("im,nim->mn", rows, weighed), left + effect
 
-    def draw_elsewhere(
-        self, rng: np.random.Generator, new: FloatArray, rotated: FloatArray
-    ) -> FloatArray:
+    def draw_elsewhere(self, rng: Generator, new: FloatArray, rotated: FloatArray) -> FloatArray:
         """A joint draw at new inputs given rotated values in all cells, ``(m, n)``.
 
         It is one of the prior, moved by what it leaves unexplained (Matheron's rule); at cells of

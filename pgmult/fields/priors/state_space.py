@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.fields.compiled import state_space
 from pgmult.fields.compiled.state_space import StateSpaceChain
 from pgmult.fields.covariances import Constant, Covariance, Matern, Product, Sum, White
@@ -129,7 +129,7 @@ class StateSpaceProcess(Field):
         """Return the distribution of the columns with a trend added, and of its coefficients."""
         return StateSpaceGaussian(self, trend)
 
-    def whiten(self, rng: np.random.Generator, values: FloatArray) -> FloatArray:
+    def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values: the innovations of a filter."""
         noise = rng.standard_normal(values.shape)
         return self._carried(True, noise, values - self._means)
@@ -167,7 +167,7 @@ class StateSpaceGaussian(FieldGaussian):
         """Means of w."""
         return np.concatenate([self._centre, self.trend.centre]) + self._found[1]
 
-    def variances(self, rng: np.random.Generator) -> FloatArray:
+    def variances(self, rng: Generator) -> FloatArray:
         """Return variances of the columns, ``(n, num_columns)``."""
         return self._found[2]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import FieldGaussian, Trend
 from pgmult.fields.priors.separable import CellTable, Factors, TableGaussian
@@ -96,7 +96,7 @@ class Sticks:
         out[self.counted] = g
         return out
 
-    def variances(self, gaussian: FieldGaussian, rng: np.random.Generator) -> FloatArray:
+    def variances(self, gaussian: FieldGaussian, rng: Generator) -> FloatArray:
         """Return variances of the predictors."""
         return np.maximum(gaussian.variances(rng)[self.counted], _LEAST_VAR)
 
@@ -184,7 +184,7 @@ class TableSticks:
         """Return the mean of psi, ``(num_sticks, num_rows, num_columns)``."""
         return np.asarray(self._level + np.einsum("fk,fij->kij", beta, self.features))
 
-    def sample(self, rng: np.random.Generator, x: FloatArray, beta: FloatArray) -> TableDraw:
+    def sample(self, rng: Generator, x: FloatArray, beta: FloatArray) -> TableDraw:
         """Draw psi from its prior given hyperparameters and coefficients."""
         psi = self.gaussian(x).draw(rng.standard_normal(self.taken.shape))
         return TableDraw(x, beta, self.mean(beta) + psi)

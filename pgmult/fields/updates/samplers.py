@@ -18,7 +18,7 @@ Sticks that share hyperparameters move together: all of them, or each alone.
 import numpy as np
 
 from pgmult.core.sweeps import Sampler
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.priors.sticks import Sticks, TableSticks
@@ -69,7 +69,7 @@ class ApproximationSampler:
             approximate(family, rows) for family, rows in zip(self.families, self.rows, strict=True)
         ]
 
-    def init(self, rng: np.random.Generator) -> MultinomialGPState:
+    def init(self, rng: Generator) -> MultinomialGPState:
         """Draw from the approximations."""
         points = []
         for family, near in zip(self.families, self.approximations, strict=True):
@@ -78,7 +78,7 @@ class ApproximationSampler:
             points.append(Point.of(x, w, Target(family, None, near)))
         return self._state(points)
 
-    def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
+    def step(self, rng: Generator, state: MultinomialGPState) -> MultinomialGPState:
         """Sweep over all sticks."""
         w = np.concatenate([state.psi, state.beta])
         logs = np.log(state.hyperparameters)[:, : None if self._fixed is None else 0]
@@ -133,13 +133,13 @@ class TableSampler:
         self._sticks, self._fixed = sticks, fixed
         self.references = [table_sticks.pilot(group) for group in sticks]
 
-    def init(self, rng: np.random.Generator) -> MultinomialGPState:
+    def init(self, rng: Generator) -> MultinomialGPState:
         """Draw a state near the posterior."""
         pairs = zip(self._sticks, self.references, strict=True)
         draws = [table_sticks.init(rng, group, reference) for group, reference in pairs]
         return MultinomialGPState.of_tables(self._sticks, draws, self._fixed)
 
-    def step(self, rng: np.random.Generator, state: MultinomialGPState) -> MultinomialGPState:
+    def step(self, rng: Generator, state: MultinomialGPState) -> MultinomialGPState:
         """Sweep over all sticks."""
         moves = zip(self._sticks, state.on_tables(self._sticks), self.references, strict=True)
         draws = [table_sticks.sweep(rng, *arguments)[0] for arguments in moves]

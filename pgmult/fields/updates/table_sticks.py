@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.fields.compiled.cells import draw_rows, log_likelihood_rows, slope_rows
 from pgmult.fields.priors.separable import TableGaussian
@@ -147,7 +147,7 @@ def collapse_rotated(
 
 
 def draw_level(
-    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray
+    rng: Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Draw the coefficients and u given psi."""
     collapsed = collapse(sticks, x, psi)
@@ -161,9 +161,7 @@ def draw_level(
     return beta, sticks.mean(beta) + gaussian.back(field)
 
 
-def draw_cells(
-    rng: np.random.Generator, sticks: TableSticks, level: FloatArray, var: float
-) -> FloatArray:
+def draw_cells(rng: Generator, sticks: TableSticks, level: FloatArray, var: float) -> FloatArray:
     """Draw psi given u and the counts."""
     out = np.empty_like(level)
     _over_rows(draw_rows, new_key(rng), sticks.taken, sticks.reaching, level, var, out)
@@ -291,7 +289,7 @@ class LevelGaussian:
         u = self._mean + self._bent.back(self.centre + away) / self._potential.roots
         return np.asarray(u)
 
-    def white(self, rng: np.random.Generator, level: FloatArray) -> FloatArray:
+    def white(self, rng: Generator, level: FloatArray) -> FloatArray:
         """Return the noise that `colour` turns into u; it is drawn where `colour` ignores it."""
         varies = self.vars > _NOTHING
         noise = self.away(level) / np.sqrt(np.where(varies, self.vars, 1.0))
@@ -303,7 +301,7 @@ class LevelGaussian:
         return self.level(sd * self._bent.rotate(noise))
 
 
-def init(rng: np.random.Generator, sticks: TableSticks, reference: Reference) -> TableDraw:
+def init(rng: Generator, sticks: TableSticks, reference: Reference) -> TableDraw:
     """Draw a start near the posterior.
 
     Levels of a pilot are means, of which hyperparameters would be those of a smoother field: at
@@ -387,7 +385,7 @@ def _with(x: FloatArray, chosen: BoolArray | int, values: FloatArray) -> FloatAr
 
 
 def sweep(
-    rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
+    rng: Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> tuple[TableDraw, FloatArray]:
     """Make all steps of a sweep; return the u that psi was drawn around as well."""
     x, variances = draw.x, ~sticks.of_scales
@@ -407,7 +405,7 @@ def sweep(
 
 
 def move_smooth(
-    rng: np.random.Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
+    rng: Generator, sticks: TableSticks, draw: TableDraw, reference: Reference
 ) -> FloatArray:
     """Move the hyperparameters of f given psi."""
     x, free = draw.x, ~sticks.of_effects
@@ -420,7 +418,7 @@ def move_smooth(
 
 
 def scatter(
-    rng: np.random.Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray, which: BoolArray
+    rng: Generator, sticks: TableSticks, x: FloatArray, psi: FloatArray, which: BoolArray
 ) -> FloatArray:
     """Move some variances given psi, one after the other."""
     collapsed = collapse(sticks, x, psi)
@@ -446,9 +444,7 @@ def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
     return Leaning(mean, root, np.zeros(len(mean)))
 
 
-def move_effects(
-    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference
-) -> Point:
+def move_effects(rng: Generator, sticks: TableSticks, point: Point, reference: Reference) -> Point:
     """Move the variances of effects given u."""
     if not sticks.of_effects.any():
         return point
@@ -461,7 +457,7 @@ def move_effects(
 
 
 def move_together(
-    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference,
+    rng: Generator, sticks: TableSticks, point: Point, reference: Reference,
     free: BoolArray,
 ) -> Point:  # fmt: skip
     """Move some hyperparameters of f together with u."""
@@ -484,9 +480,7 @@ def move_together(
     return new if gain > -rng.exponential() else point
 
 
-def swing(
-    rng: np.random.Generator, sticks: TableSticks, point: Point, reference: Reference
-) -> Point:
+def swing(rng: Generator, sticks: TableSticks, point: Point, reference: Reference) -> Point:
     """Move u of each stick along a Hamiltonian path."""
     x, mean, level, fit = point
     var, potential = sticks.effect(x), reference.potential
