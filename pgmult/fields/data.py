@@ -36,6 +36,7 @@ from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts
 from pgmult.fields.inputs import as_inputs, check_labels, column_labels, find_rows, row_labels
 
+_Labels = NDArray[np.str_] | None
 _NEVER = -700.0  # of a stick: its share is below 1e-300
 
 
@@ -278,10 +279,7 @@ def smoothed_shares(counts: ArrayLike, pseudo_count: ArrayLike) -> FloatArray:
 
 
 def _as_counted(
-    counted: ArrayLike,
-    counts: IntArray,
-    categories: NDArray[np.str_] | None,
-    names: Sequence[str] | Array,
+    counted: ArrayLike, counts: IntArray, categories: _Labels, names: Sequence[str] | Array
 ) -> BoolArray | None:
     """Check what was counted where; None if all categories were counted in all rows."""
     try:
@@ -302,8 +300,7 @@ def _as_counted(
     if mask.all():
         return None
     if clash := clash_of(mask):
-        (one, other), (first, second) = clash
-        a, b = _name(categories, one), _name(categories, other)
+        (a, b), (first, second) = (_name(categories, k) for k in clash[0]), clash[1]
         raise ValueError(
             f"of two categories one must have been counted wherever the other was, got {a} without"
             f" {b} at row {names[first]} and {b} without {a} at row {names[second]} (leave one of"
@@ -321,16 +318,13 @@ def clash_of(counted: BoolArray) -> tuple[tuple[int, int], tuple[int, int]] | No
     clashes = np.argwhere(alone & alone.T)
     if not len(clashes):
         return None
-    one, other = (int(k) for k in clashes[0])
-    rows = [int(np.argmax(counted[:, a] & ~counted[:, b])) for a, b in ((one, other), (other, one))]
-    return (one, other), (rows[0], rows[1])
+    one, other = map(int, clashes[0])
+    a, b = counted[:, one], counted[:, other]
+    return (one, other), (int(np.argmax(a & ~b)), int(np.argmax(b & ~a)))
 
 
 def _as_order(
-    order: str | ArrayLike,
-    counts: IntArray,
-    counted: BoolArray | None,
-    categories: NDArray[np.str_] | None,
+    order: str | ArrayLike, counts: IntArray, counted: BoolArray | None, categories: _Labels
 ) -> IntArray:
     """The order of the sticks, those that were counted in the fewest rows first."""
     chosen = as_order(order, counts.sum(axis=0))
@@ -348,11 +342,11 @@ def _as_order(
     return chosen
 
 
-def _name(categories: NDArray[np.str_] | None, k: int) -> str:
+def _name(categories: _Labels, k: int) -> str:
     return f"category {k}" if categories is None else repr(str(categories[k]))
 
 
-def _as_labels(labels: object, name: str, size: int) -> NDArray[np.str_] | None:
+def _as_labels(labels: object, name: str, size: int) -> _Labels:
     if labels is None:
         return None
     try:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.labels import as_looked_at, is_missing, labels_of
 from pgmult.core.tables import as_columns, chosen_columns
-from pgmult.core.typing import Array, FloatArray
+from pgmult.core.typing import Array
 from pgmult.fields.covariances.sphere import EARTH_RADIUS, as_radians, great_circle
 
 _LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "long", "lng", "longitude"}
@@ -85,9 +85,10 @@ def places_of(
         label = str(labels_of([place], names)[0])
         before = first.setdefault(as_looked_at(label), row)
         if not np.array_equal(at[before], point, equal_nan=True):
+            one, other = (", ".join(f"{x:g}" for x in where) for where in (at[before], point))
             raise ValueError(
-                f"{what} must have one place of a name, got {label!r} at {_point(at[before])} in"
-                f" row {before + 1:,} below the header and at {_point(point)} in row {row + 1:,}"
+                f"{what} must have one place of a name, got {label!r} at {one} in row"
+                f" {before + 1:,} below the header and at {other} in row {row + 1:,}"
             )
         points[label] = tuple(point.tolist())
     return Places(points, on_sphere)
@@ -118,10 +119,6 @@ def _one_of_each(columns: Iterable[str], kinds: Sequence[Collection[str]]) -> li
     every = list(columns)
     matches = [[name for name in every if as_looked_at(name) in kind] for kind in kinds]
     return [names[0] for names in matches] if all(len(names) == 1 for names in matches) else []
-
-
-def _point(at: FloatArray) -> str:
-    return ", ".join(f"{x:g}" for x in at)
 
 
 def spread_in_km(points: ArrayLike) -> float:

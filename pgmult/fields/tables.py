@@ -161,26 +161,28 @@ def read_field(
     labels, of_label = _in_order(core_labels.labels_of(of_category, category), wide)
     core_labels.warn_of_look_alikes(labels, f"column {category!r}")
     _, first, of_row = np.unique(x, axis=0, return_index=True, return_inverse=True)
-    distinct = {key: column[first] for key, column in at.items()}
     cells = of_row.reshape(-1), of_label
     counts = np.zeros((len(first), len(labels)), dtype=np.int64)
     np.add.at(counts, cells, number)
     present = np.zeros(counts.shape, dtype=np.bool_)
     present[cells] = True
     kept, totals = _totals(counts, present, labels.tolist())
-    counts, present, labels = counts[:, kept], present[:, kept], labels[kept]
-    row_names = _row_names(distinct)
+    counts, present, categories = counts[:, kept], present[:, kept], labels[kept].tolist()
     counted = present if absent == "not counted" else np.ones_like(present)
     guess = ""
-    if absent is None and count is not None:
-        counted, guess = _guess(counts, present, distinct, at_places, labels.tolist())
+    axes = [key for key, c in at.items() if c.dtype.kind in "iufM" and key not in at_places]
+    if absent is None and count is not None and axes and not present.all():
+        axis = axes[0]
+        counted, guess = _guess(counts, present, axis, at[axis][first], categories)
+    shown = {key: _shown(column[first]) for key, column in at.items()}
+    row_names = _row_names(shown)
     absent_cells = counted & ~present  # each row is one observation where there is no count
-    zeros = "" if count is None else _zeros_in_words(absent_cells, row_names, labels.tolist())
+    zeros = "" if count is None else _zeros_in_words(absent_cells, row_names, categories)
     data = as_field(
-        x[first], counts, order=order, categories=list(labels), input_names=names,
-        names=row_names, counted=counted,
+        x[first], counts, order=order, categories=categories, names=row_names, input_names=names,
+        counted=counted,
     )  # fmt: skip
-    data = replace(data, columns={key: _shown(column) for key, column in distinct.items()})
+    data = replace(data, columns=shown)
     if new_inputs is not None:
         data = with_table(data, as_columns(new_inputs, "new_inputs"), at_places, what="new_inputs")
     return FieldRead(data, guess, zeros, totals)
@@ -228,27 +230,21 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
 
 
 def _guess(
-    counts: IntArray,
-    present: BoolArray,
-    columns: Mapping[str, Array],
-    places: Mapping[str, object],
-    labels: Sequence[str],
+    counts: IntArray, present: BoolArray, axis: str, along: Array, labels: Sequence[str]
 ) -> tuple[BoolArray, str]:
-    """Guess what was counted where, and describe the guess."""
+    """Guess what was counted where from values along an axis, and describe the guess."""
     counted = np.ones_like(present)
-    axis = next((n for n, c in columns.items() if c.dtype.kind in "iufM" and n not in places), "")
-    if not axis or present.all():
-        return counted, ""
-    values, of_value = np.unique(columns[axis], return_inverse=True)
+    values, of_value = np.unique(along, return_inverse=True)
     total, rows = np.zeros((2, len(values), len(labels)))
     np.add.at(total, of_value, counts)
     np.add.at(rows, of_value, present)
-    sums = total.sum(axis=1, keepdims=True)
+    sums = total.sum(axis=1)
+    shares = total / np.maximum(sums, 1.0)[:, None]
     expected = np.empty_like(total)  # of the share at the nearest value that has the category
     for k in range(len(labels)):
         with_rows = np.flatnonzero(rows[:, k])
         near = with_rows[np.abs(np.arange(len(values))[:, None] - with_rows).argmin(axis=1)]
-        expected[:, k] = (total / np.maximum(sums, 1.0))[near, k] * sums[:, 0]
+        expected[:, k] = shares[near, k] * sums
     several = np.bincount(of_value)[:, None] > 1
     missing = (rows == 0) & several & (expected >= _WOULD_BE_SEEN)
     guesses, refused = [], []
@@ -323,8 +319,9 @@ def with_table(
     columns = chosen_columns(as_columns(new, what), [*data.columns], what, "inputs")
     columns = _with_dates(columns, at_places)
     x, _ = _coordinates(columns, at_places, what)
-    wider = data.with_new_inputs(x, _row_names(columns) if names is None else names)
-    return replace(wider, new_columns={key: _shown(column) for key, column in columns.items()})
+    shown = {key: _shown(column) for key, column in columns.items()}
+    wider = data.with_new_inputs(x, _row_names(shown) if names is None else names)
+    return replace(wider, new_columns=shown)
 
 
 def _with_dates(columns: Mapping[str, Array], places: Mapping[str, object]) -> dict[str, Array]:
@@ -436,9 +433,8 @@ def _shown(column: Array) -> Array:
     return column if column.dtype.kind in "iuf" else column.astype(np.str_)
 
 
-def _row_names(columns: Mapping[str, Array]) -> list[str]:
-    shown = [_shown(column) for column in columns.values()]
-    return [", ".join(plain(item) for item in row) for row in zip(*shown, strict=True)]
+def _row_names(shown: Mapping[str, Array]) -> list[str]:
+    return [", ".join(map(plain, row)) for row in zip(*shown.values(), strict=True)]
 
 
 def plain(value: object) -> str:
