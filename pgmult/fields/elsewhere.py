@@ -17,7 +17,11 @@ from pgmult.fields.priors.sticks import TableDraw, TableSticks
 
 
 def predict_at(
-    rng: Generator, model: MultinomialGP, state: MultinomialGPState, data: CountField, at: ArrayLike
+    rng: Generator,
+    model: MultinomialGP,
+    state: MultinomialGPState,
+    data: CountField,
+    new_inputs: ArrayLike,
 ) -> FieldDraw:
     """Draw the sticks at new inputs, about as fast as a sweep.
 
@@ -29,15 +33,14 @@ def predict_at(
         A draw of the chain.
     data : CountField
         The data of the chain.
-    at : array, ``(num_new, num_inputs)``
-        The new inputs.
+    new_inputs : array, ``(num_new, num_inputs)``
 
     Returns
     -------
     FieldDraw
         A joint draw, and means and variances; given these, sticks are independent.
     """
-    wider = data.with_new_inputs(at)
+    wider = data.with_new_inputs(new_inputs)
     new, mean = wider.new_inputs, model.mean_at_sites(state.beta, wider)[wider.new_sites]
     drawn = []
     if (sticks := model.table_sticks(data)) is not None:

@@ -55,7 +55,7 @@ from pgmult.fields.compiled.dense_fields import lower_root, multiply_lower
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.data import CountField, smoothed_shares
-from pgmult.fields.models.base import START_COUNT, FieldModel, check_mean, level_of
+from pgmult.fields.models.multinomial_gp import START_COUNT, FieldModel, check_mean, level_of
 from pgmult.links import LogisticNormal
 from pgmult.sampling.moves import slice_sample
 
