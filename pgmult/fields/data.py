@@ -240,9 +240,7 @@ def as_field(
         raise TypeError("counts must be given, one row for each row of inputs")
     x, table = as_inputs(inputs), as_counts(counts)
     if table.ndim != 2 or table.shape[1] < 2:
-        raise ValueError(
-            f"counts must have shape (rows, categories), two categories or more, got {table.shape}"
-        )
+        raise ValueError(f"counts must be rows of two categories or more, got shape {table.shape}")
     if (total := float(table.sum(dtype=np.float64))) >= 2.0**63:
         raise ValueError(f"counts must add up to less than 2**63, got {total:.3g}")
     if len(x) != len(table):
@@ -335,10 +333,7 @@ def _as_order(
         return chosen[np.argsort(rows[chosen], kind="stable")]
     if len(late := np.flatnonzero(np.diff(rows[chosen]) < 0)):
         one, other = (_name(categories, k) for k in chosen[late[0] : late[0] + 2])
-        raise ValueError(
-            f"order must have {other}, which was not counted everywhere, before {one} (leave order"
-            " out)"
-        )
+        raise ValueError(f"order must have {other}, which was not counted everywhere, before {one}")
     return chosen
 
 

@@ -144,9 +144,7 @@ def calibration(
     drawn = rng.multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))
     enough = drawn.mean(axis=0) >= as_real(least, "least", minimum=0.0)
     if not enough.any():
-        raise ValueError(
-            f"counts must have a cell with {least:g} expected at least, got none (take least=0)"
-        )
+        raise ValueError(f"counts must have a cell with {least:g} expected, got none (try least=0)")
     rows = enough.any(axis=1)
     cells = enough.sum(axis=1)[rows]
     inside = np.where(enough, shares_inside(drawn, table, _LEVELS), 0.0).sum(axis=2)[:, rows]

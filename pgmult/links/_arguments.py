@@ -36,10 +36,7 @@ def as_interior(pi: ArrayLike) -> FloatArray:
 def leading_shape(counts: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The leading axes that counts and probabilities of a shape broadcast to."""
     if counts.ndim == 0 or counts.shape[-1] != shape[-1]:
-        raise ValueError(
-            f"counts must have {shape[-1]} categories on its last axis to go with psi, got shape"
-            f" {counts.shape}"
-        )
+        raise ValueError(f"counts must have {shape[-1]} categories as psi has, got {counts.shape}")
     return common_shape(psi=shape[:-1], counts=counts.shape[:-1])
 
 

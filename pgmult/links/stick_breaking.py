@@ -211,17 +211,13 @@ class StickBreaking:
         if self.order is None:
             return np.arange(num_categories)
         if len(self.order) != num_categories:
-            raise ValueError(
-                f"order lists {len(self.order)} categories, but there are {num_categories}"
-            )
+            raise ValueError(f"order must list {num_categories} categories, got {len(self.order)}")
         return np.asarray(self.order, dtype=np.int64)
 
     def _to_sticks(self, array: _Array, name: str) -> _Array:
         """Categories in the order of the sticks."""
         if array.ndim == 0 or array.shape[-1] < 2:
-            raise ValueError(
-                f"{name} must have at least 2 categories on its last axis, got shape {array.shape}"
-            )
+            raise ValueError(f"{name} must have at least 2 categories, got shape {array.shape}")
         return array if self.order is None else array[..., self.order_of(array.shape[-1])]
 
     def _binomials(

@@ -142,9 +142,7 @@ def conditional_ratio(
     joint, conditional = densities.T
     scale = max(1.0, float(np.abs(densities).max()))
     if np.ptp(joint) <= tol * scale:
-        raise ValueError(
-            f"log_joint is the same at all points (tol = {tol:g}): choose points that differ more"
-        )
+        raise ValueError(f"log_joint is the same at all points (tol = {tol:g}): take others")
     ratio = joint - conditional
     spread = float(np.ptp(ratio))
     low, high = int(np.argmin(ratio)), int(np.argmax(ratio))

@@ -144,10 +144,7 @@ class CountSite:
         weights = self.weights
         times = np.ones(y.shape) if weights is None else as_nonnegative(weights, "weights")
         if y.ndim != 1 or y.shape != times.shape:
-            raise ValueError(
-                f"counts must be a row of numbers with as many weights, got shapes {y.shape} and"
-                f" {times.shape}"
-            )
+            raise ValueError(f"counts must be a row, as weights, got {y.shape} and {times.shape}")
         if not (isinstance(self.size, float) and self.size == math.inf):
             as_real(self.size, "size", above=0.0)
         object.__setattr__(self, "counts", y)

@@ -223,9 +223,7 @@ class ColumnFamily(CovarianceFamily):
             listed = as_list(self.active, "active", "columns")
             columns = tuple(as_positive_int(column, "active", minimum=0) for column in listed)
             if not columns or len(set(columns)) < len(columns):
-                raise ValueError(
-                    f"active must list distinct columns, numbered from 0, got {self.active!r}"
-                )
+                raise ValueError(f"active must list distinct columns from 0, got {self.active!r}")
             self._set(active=columns)
 
     def _apart(self, X: FloatArray, Y: FloatArray) -> Iterator[FloatArray]:

@@ -60,10 +60,7 @@ class Matern(Stationary):
 
     def _complete(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
-            raise ValueError(
-                f"nu must be 0.5, 1.5 or 2.5, got {self.nu}"
-                " (as nu grows the limit is SquaredExponential)"
-            )
+            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu} (else SquaredExponential)")
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""

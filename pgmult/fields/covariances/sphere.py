@@ -66,9 +66,7 @@ class GreatCircle(CovarianceFamily):
 
     def _complete(self) -> None:
         if self.latitude == self.longitude:
-            raise ValueError(
-                f"latitude and longitude must be different columns, got {self.latitude} twice"
-            )
+            raise ValueError(f"latitude and longitude must differ, got {self.latitude} for both")
 
     @property
     def active(self) -> tuple[int, int]:

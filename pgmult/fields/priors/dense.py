@@ -122,8 +122,9 @@ class DenseGaussian(FieldGaussian):
         total = total + 0.5 * (self.h - self.J * level) * (self.mean[: len(level)] - level)
         return np.asarray(total.sum(axis=0) - 0.5 * self._log_dets)
 
-    def variances(self, rng: Generator) -> FloatArray:
-        """Return variances of the columns, ``(n, num_columns)``."""
+    @property
+    def variances(self) -> FloatArray:
+        """Variances of the columns, ``(n, num_columns)``."""
         explained = np.empty(self.J.shape[::-1])
         across = self._across[: len(self.J)]
         self._run(dense_fields.explain_columns, self._factors, across, explained)

@@ -19,8 +19,6 @@ from pgmult.fields.covariances import Covariance
 from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
 
-_DRAWS = 12  # that tell variances
-
 
 class FieldDraw(NamedTuple):
     """One joint draw at new inputs, and the distribution there, the inputs integrated out.
@@ -106,7 +104,7 @@ class Field(Checked, ABC):
     def draw(self, rng: Generator, new_inputs: ArrayLike, new_mean: ArrayLike) -> FieldDraw:
         """A joint draw at new inputs, and means and variances there."""
         gaussian, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
-        values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances(rng)
+        values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances
         return FieldDraw(values[n:], mean[n:], var[n:])
 
     def _drawn(self, noise: FloatArray) -> FloatArray:
@@ -206,8 +204,7 @@ class FieldGaussian(ABC):
     @cached_property
     def mean(self) -> FloatArray:
         """Means of w."""
-        centre = self.trend.centre
-        return self._around(self._level, centre, np.zeros_like(self.J))
+        return self._around(self._level, self.trend.centre, np.zeros_like(self.J))
 
     def sample(self, rng: Generator) -> FloatArray:
         """A draw of w."""
@@ -215,10 +212,10 @@ class FieldGaussian(ABC):
         beta = self._drawn_coefficients(rng)
         return self._around(self.field._means + self._prior.sample(rng), beta, errors)
 
-    def variances(self, rng: Generator) -> FloatArray:
-        """Estimate variances of the columns, ``(n, num_columns)``, from a few draws."""
-        draws = ((self.sample(rng) - self.mean)[: len(self.J)] for _ in range(_DRAWS))
-        return np.asarray(np.mean([draw**2 for draw in draws], axis=0))
+    @property
+    @abstractmethod
+    def variances(self) -> FloatArray:
+        """Variances of the columns, ``(n, num_columns)``."""
 
     def white(self, rng: Generator, w: FloatArray) -> tuple[FloatArray, ...]:
         """A draw of the noise that `colour` makes w of, given w: of field, trend and errors.

@@ -67,10 +67,7 @@ class Factors(NamedTuple):
                 " overdispersion"
             )
         if len(products) != 1:
-            raise ValueError(
-                f"the covariance must be one product and effects of every input, got"
-                f" {len(products)} products"
-            )
+            raise ValueError(f"the covariance must be one product and effects, got {len(products)}")
         others = tuple(factor for factor in products[0] if not isinstance(factor, Constant))
         return cls(_var(products[0]), sum(map(_var, effects)), others)
 

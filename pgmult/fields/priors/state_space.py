@@ -167,8 +167,9 @@ class StateSpaceGaussian(FieldGaussian):
         """Means of w."""
         return np.concatenate([self._centre, self.trend.centre]) + self._found[1]
 
-    def variances(self, rng: Generator) -> FloatArray:
-        """Return variances of the columns, ``(n, num_columns)``."""
+    @property
+    def variances(self) -> FloatArray:
+        """Variances of the columns, ``(n, num_columns)``."""
         return self._found[2]
 
     @cached_property

@@ -98,7 +98,7 @@ class Sticks:
 
     def variances(self, gaussian: FieldGaussian, rng: Generator) -> FloatArray:
         """Return variances of the predictors."""
-        return np.maximum(gaussian.variances(rng)[self.counted], _LEAST_VAR)
+        return np.maximum(gaussian.variances[self.counted], _LEAST_VAR)
 
     def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
         """The covariance, and the prior density of its parameters."""

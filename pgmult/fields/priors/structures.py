@@ -18,9 +18,8 @@ inputs as cells of a table (`pgmult.fields.updates.table_sticks`); the others ar
 """
 
 import logging
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 from pgmult.core.typing import ArrayLike, FloatArray
 from pgmult.fields.covariances import Covariance
@@ -30,8 +29,6 @@ from pgmult.fields.priors.separable import CellTable
 from pgmult.fields.priors.state_space import StateSpaceProcess
 
 Structure = Literal["dense", "state_space", "separable", "auto"]
-
-_MAKERS: Mapping[str, Any] = {"dense": GaussianProcess, "state_space": StateSpaceProcess}
 
 _log = logging.getLogger("pgmult")
 _DENSE = 500  # inputs for which a dense draw takes milliseconds
@@ -57,15 +54,20 @@ def make_field(
     ValueError
         If the structure does not fit the covariance and the inputs.
     """
-    if structure != "auto":
-        field: Field = _MAKERS[structure](covariance, inputs, prior_mean)
-        return field
+    if structure == "auto":
+        structure, why = _chosen(covariance, inputs)
+        _log_choice(f"structure='auto' took {structure!r}: {why}")
+    kinds = {"dense": GaussianProcess, "state_space": StateSpaceProcess}
+    return kinds[structure](covariance, inputs, prior_mean)
+
+
+def _chosen(covariance: Covariance, inputs: FloatArray) -> tuple[Structure, str]:
+    """The structure that fits, and why."""
     n = len(inputs)
     if not is_large(n):
-        _log_choice(f"structure='auto' took 'dense': {n} inputs are few")
-        return GaussianProcess(covariance, inputs, prior_mean)
+        return "dense", f"{n} inputs are few"
     try:
-        markov = StateSpaceProcess(covariance, inputs, prior_mean)
+        StateSpaceProcess(covariance, inputs)
     except ValueError as refusal:
         if n > _LARGEST_DENSE:
             raise ValueError(
@@ -74,10 +76,8 @@ def make_field(
                 f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
                 " time a column"
             ) from None
-        _log_choice(f"structure='auto' took 'dense': state_space: {refusal}")
-        return GaussianProcess(covariance, inputs, prior_mean)
-    _log_choice("structure='auto' took 'state_space': it is exact for this covariance")
-    return markov
+        return "dense", f"state_space: {refusal}"
+    return "state_space", "it is exact for this covariance"
 
 
 def is_large(num_inputs: int) -> bool:

@@ -146,7 +146,7 @@ def test_distances_on_the_earth():
         ),
         (lambda: White(0.1, fixed="variance"), "fixed must be of parameters that White has, var"),
         (lambda: LogNormal(0.0), "median must be positive"),
-        (lambda: GreatCircle(latitude=1, longitude=1), "different columns"),
+        (lambda: GreatCircle(latitude=1, longitude=1), "must differ, got 1 for both"),
         (lambda: 0.0 * Matern(0.5), "var must be positive"),
         (lambda: Matern(0.5).with_log_params([1.0, 2.0]), r"the free parameters are length_scale"),
         (lambda: Matern(0.5, active=[3]).cov(INPUTS), "acts on column 3, but the inputs have 3"),

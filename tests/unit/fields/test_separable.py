@@ -103,8 +103,8 @@ def test_the_smaller_of_several_tables_is_taken():
     [
         (TIME * PLACE, "no independent effect of every input: add White"),
         (TIME * PLACE + White(active=[0]), "no independent effect"),
-        (TIME * PLACE + PLACE + White(0.1), "one product and effects of every input, got 2"),
-        (White(0.1) + White(0.2), "one product and effects of every input, got 0"),
+        (TIME * PLACE + PLACE + White(0.1), "one product and effects, got 2"),
+        (White(0.1) + White(0.2), "one product and effects, got 0"),
         (SquaredExponential() + White(0.1), "no product of functions of different inputs"),
         (Periodic(active=[0, 1]) * GreatCircle(9.0, 1, 2) + White(), "no product of functions"),
     ],

@@ -144,7 +144,7 @@ def test_means_and_solves_with_a_trend_are_of_the_assembled_gaussian(structure):
         mean, cov = law_with_trend(J[:, c], h[:, c], 0.3)
         np.testing.assert_allclose(gaussian.mean[:, c], mean, atol=1e-8)
         np.testing.assert_allclose(solved[:, c], cov[:, :9] @ g[:, c], atol=1e-8)
-        np.testing.assert_allclose(gaussian.variances(rng)[:, c], np.diagonal(cov)[:9], atol=1e-8)
+        np.testing.assert_allclose(gaussian.variances[:, c], np.diagonal(cov)[:9], atol=1e-8)
 
 
 @structures

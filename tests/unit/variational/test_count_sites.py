@@ -173,7 +173,7 @@ def test_what_does_not_go_together(changes, words):
     [
         (([-1.0],), "counts must be non-negative"),
         (([1.0], 0.0), "size must be"),
-        (([1.0], 2.0, [1.0, 2.0]), "counts must be a row of numbers with as many weights"),
+        (([1.0], 2.0, [1.0, 2.0]), "counts must be a row, as weights"),
     ],
 )
 def test_bad_counts(arguments, words):
