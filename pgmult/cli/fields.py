@@ -7,9 +7,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pgmult.cli import shared
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
+from pgmult.cli.shared import (
+    GAPS,
+    add_incomplete,
+    add_options,
+    add_table,
+    columns_in,
+    complete,
+    predict_complete,
+    read_table,
+    share,
+    titled,
+)
 from pgmult.fields.family import FIELDS
 
 if TYPE_CHECKING:
@@ -54,9 +65,9 @@ TABLE  File of a table, such as names.csv or names.xlsx
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     none: dict[str, object] = {"default": []}
-    shared.add_options(fit, _FIT, wide=none, coordinates=none)
-    shared.add_table(fit)
-    shared.add_incomplete(fit)
+    add_options(fit, _FIT, wide=none, coordinates=none)
+    add_table(fit)
+    add_incomplete(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -70,7 +81,7 @@ def _job(options: argparse.Namespace) -> Job:
 
     if bool(options.wide) == bool(options.category):
         raise ValueError("say which column is the --category, or which ones are --wide counts")
-    table, left_out = _without_gaps(shared.read_table(options.table, options), options)
+    table, left_out = _without_gaps(read_table(options.table, options), options)
     table = table.computed(options.count, "count")
     columns = table.columns
     lengths = _pairs(options.length_scale, "--length-scale")
@@ -82,7 +93,7 @@ def _job(options: argparse.Namespace) -> Job:
     _refuse_labels(numbers)
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
-    new = None if options.at is None else shared.read_table(options.at, options)
+    new = None if options.at is None else read_table(options.at, options)
     with rows_in_words(table):
         data, guess, zeros, totals = read_field(
             table, inputs=options.inputs, category=options.category, count=options.count,
@@ -99,7 +110,7 @@ def _job(options: argparse.Namespace) -> Job:
     model = MultinomialGP(
         covariance, structure=options.structure, overdispersion=options.overdispersion
     )
-    what = shared.titled(table, options.category) if options.category else "shares"
+    what = titled(table, options.category) if options.category else "shares"
     notes = {
         "title": options.title or f"{what} in {options.table.name}",
         "source": str(options.table),
@@ -123,13 +134,13 @@ def _job(options: argparse.Namespace) -> Job:
 def _without_gaps(table: "DataTable", options: argparse.Namespace) -> tuple["DataTable", str]:
     """The table without gaps, and what was left out of it."""
     needed = {"--category": options.category} | {f"--inputs {n}": n for n in options.inputs}
-    names = shared.columns_in(options.count, table)
+    names = columns_in(options.count, table)
     of_counts = {"--count" if n == options.count else f"--count {n}": n for n in names}
     if options.drop_incomplete:
         counts = {f"--wide {n}": n for n in options.wide or ()}
-        return shared.complete(table, {**of_counts, **counts, **needed}, options, "")
-    shared.complete(table, of_counts, options, "write 0 where nothing was counted")
-    return shared.complete(table, needed, options, "fill in the value")
+        return complete(table, {**of_counts, **counts, **needed}, options, "")
+    complete(table, of_counts, options, "write 0 where nothing was counted")
+    return complete(table, needed, options, "fill in the value")
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
@@ -142,7 +153,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
 
 def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> object:
     arguments["places"], new = run.notes.get("places"), arguments.pop("new")
-    return shared.predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
+    return predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
 
 
 def _rivals(run: StoredRun) -> Any:
@@ -200,7 +211,7 @@ def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
         if where == _STATES:
             places[column] = Places(us_states(), on_sphere=True)
         else:
-            table_of = shared.read_table(where, options)
+            table_of = read_table(where, options)
             places[column] = places_of(table_of, column, options.coordinates, where)
     if missing := [name for name in named if name not in places]:
         raise ValueError(
@@ -292,7 +303,7 @@ def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
         hidden = values >= start
     else:
         try:
-            part = shared.share(value)
+            part = share(value)
         except argparse.ArgumentTypeError as error:
             raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
         hidden = np.random.default_rng(seed).random(data.num_rows) < part
@@ -356,7 +367,7 @@ ROOM = Room(
     rivals=_rivals,
     questions=(
         Question(
-            "predict", "Predict probabilities at other inputs", [shared.GAPS], first=["new"],
+            "predict", "Predict probabilities at other inputs", [GAPS], first=["new"],
             required=["new"], skip=["inputs", "places"], defaults={"max_draws": 200},
             ask=_predict, tidy=True,
         ),

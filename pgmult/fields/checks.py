@@ -80,26 +80,16 @@ def check(
     more, less = _ADVICE["dispersion"]
     advice = {"dispersion": (more.format("" if has_own else "overdispersion=, or "), less)}
     shares = (pi / pi.sum(axis=1, keepdims=True) for pi in predictions.draws[:, full])
-    return PredictiveChecks.of(
-        (
-            (
-                _statistics(counts, totals, p, impossible),
-                _statistics(rng.multinomial(totals, p), totals, p, impossible),
-            )
-            for p in shares
-        ),
-        _ADVICE | advice,
-    )
 
+    def statistics(counts: IntArray, shares: FloatArray) -> dict[str, float]:
+        expected = totals[:, None] * shares
+        variance = np.maximum(expected * (1.0 - shares), 1e-12)
+        squares = np.square(counts - expected) / variance
+        return {
+            "dispersion": float(np.mean(squares[expected > 0.5])),
+            "empty cells": float(np.count_nonzero(counts == 0) - impossible),
+            "largest share": float(np.mean(counts.max(axis=1) / totals)),
+        }
 
-def _statistics(
-    counts: IntArray, totals: IntArray, shares: FloatArray, impossible: int
-) -> dict[str, float]:
-    expected = totals[:, None] * shares
-    variance = np.maximum(expected * (1.0 - shares), 1e-12)
-    enough = expected > 0.5
-    return {
-        "dispersion": float(np.mean((np.square(counts - expected) / variance)[enough])),
-        "empty cells": float(np.count_nonzero(counts == 0) - impossible),
-        "largest share": float(np.mean(counts.max(axis=1) / totals)),
-    }
+    pairs = ((statistics(counts, p), statistics(rng.multinomial(totals, p), p)) for p in shares)
+    return PredictiveChecks.of(pairs, _ADVICE | advice)

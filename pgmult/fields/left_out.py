@@ -195,10 +195,9 @@ class _Counts(NamedTuple):
             share, complement = (np.log(np.maximum(one, _LEAST)) for one in shares)
         share = np.where(self.counted, share, _NEVER)
         before = np.cumsum(np.where(self.counted, complement, 0.0), axis=1)
-        on_sticks = np.concatenate([share, np.zeros((len(share), 1))], axis=1)
-        on_sticks[:, 1:] += before
-        log_probs = np.empty_like(on_sticks)
-        log_probs[:, self.order] = on_sticks
+        log_probs = np.zeros((len(share), len(self.order)))
+        log_probs[:, self.order[:-1]] = share
+        log_probs[:, self.order[1:]] += before
         return both.sum(axis=1), log_probs
 
 

@@ -41,7 +41,15 @@ from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, common_shape, new_key
-from pgmult.links import _arguments
+from pgmult.links._arguments import (
+    as_interior,
+    as_psi,
+    as_rows,
+    as_weights,
+    leading_shape,
+    log_likelihood,
+    simulate_counts,
+)
 
 _Array = TypeVar("_Array", FloatArray, IntArray)
 
@@ -106,7 +114,7 @@ class StickBreaking:
         ValueError
             If a probability is 0: its psi is infinite.
         """
-        pi = self._to_sticks(_arguments.as_interior(pi), "pi")
+        pi = self._to_sticks(as_interior(pi), "pi")
         return np.log(pi[..., :-1]) - np.log(_sum_from(pi)[..., 1:])
 
     def totals(self, counts: ArrayLike) -> IntArray:
@@ -126,7 +134,7 @@ class StickBreaking:
         -------
         array, ``(...)``
         """
-        return _arguments.log_likelihood(self.log_probs(psi), counts)
+        return log_likelihood(self.log_probs(psi), counts)
 
     def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
         """Multinomial counts.
@@ -141,7 +149,7 @@ class StickBreaking:
         -------
         integer array, ``(..., num_categories)``
         """
-        return _arguments.simulate_counts(rng, self.probs(psi), totals)
+        return simulate_counts(rng, self.probs(psi), totals)
 
     def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> DiagonalPotential:
         """Draw omega_k | psi_k ~ PG(N_k, psi_k): the potential of one Gibbs step.
@@ -160,10 +168,10 @@ class StickBreaking:
         DiagonalPotential, ``(..., num_categories - 1)``
             J = omega, h = kappa; both exactly 0 where no observation reaches the stick.
         """
-        psi, counts = _arguments.as_psi(psi, 1), as_counts(counts)
+        psi, counts = as_psi(psi, 1), as_counts(counts)
         order = self.order_of(psi.shape[-1] + 1)
-        leading = _arguments.leading_shape(counts, (*psi.shape[:-1], order.size))
-        rows = _arguments.as_rows(psi, leading), _arguments.as_rows(counts, leading)
+        leading = leading_shape(counts, (*psi.shape[:-1], order.size))
+        rows = as_rows(psi, leading), as_rows(counts, leading)
         J, h = np.empty((2, *rows[0].shape))
         over_rows(sticks.augment_rows, len(J), new_key(rng), *rows, order, J, h)
         shape = (*leading, order.size - 1)
@@ -187,7 +195,7 @@ class StickBreaking:
         -------
         DiagonalPotential, ``(..., num_categories - 1)``
         """
-        mean = _arguments.as_psi(mean, 1, "mean")
+        mean = as_psi(mean, 1, "mean")
         var = as_nonnegative(var, "var")
         psi_shape = common_shape(mean=mean.shape, var=var.shape)
         taken, reaching = self._binomials(counts, psi_shape)
@@ -200,7 +208,7 @@ class StickBreaking:
         J is minus its second derivative, N_k sigma(psi_k) sigma(-psi_k), and h - J psi its first.
         Shapes as in `log_likelihood`.
         """
-        psi = _arguments.as_psi(psi, 1)
+        psi = as_psi(psi, 1)
         taken, reaching = self._binomials(counts, psi.shape)
         share, rest = expit(psi), expit(-psi)
         J = reaching * share * rest
@@ -224,14 +232,14 @@ class StickBreaking:
         self, counts: ArrayLike, psi_shape: tuple[int, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """How much each stick takes (x_k) and how much reaches it (N_k)."""
-        weights = _arguments.as_weights(counts, (*psi_shape[:-1], psi_shape[-1] + 1))
+        weights = as_weights(counts, (*psi_shape[:-1], psi_shape[-1] + 1))
         weights = self._to_sticks(weights, "counts")
         return weights[..., :-1], _sum_from(weights)[..., :-1]
 
     def _over_psi(self, kernel: Callable[..., None], psi: ArrayLike) -> FloatArray:
-        psi = _arguments.as_psi(psi, 1)
+        psi = as_psi(psi, 1)
         order = self.order_of(psi.shape[-1] + 1)
-        rows = _arguments.as_rows(psi, psi.shape[:-1])
+        rows = as_rows(psi, psi.shape[:-1])
         out = np.empty((len(rows), order.size))
         over_rows(kernel, len(rows), rows, order, out)
         return out.reshape(*psi.shape[:-1], order.size)

@@ -129,13 +129,13 @@ class FieldModel(Checked, ABC):
 
     def simulate(self, rng: Generator, state: _State, data: CountField) -> CountField:
         """Counts of the same totals at the same inputs."""
-        psi = data.row_psi(state.psi)
-        return data.with_counts(self.link(data).simulate(rng, psi, data.totals))
+        counts = self.link(data).simulate(rng, data.row_psi(state.psi), data.totals)
+        return data.with_counts(counts)
 
     def log_likelihood(self, state: _State, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
-        psi = data.row_psi(state.psi)
-        return float(self.link(data).log_likelihood(psi, data.counts).sum())
+        by_row = self.link(data).log_likelihood(data.row_psi(state.psi), data.counts)
+        return float(by_row.sum())
 
     def observed_rows(self, data: CountField) -> ObservedRows:
         """The rows, with their totals and inputs."""
@@ -198,14 +198,12 @@ class MultinomialGPState:
 
     def on_tables(self, sticks: Sequence[TableSticks]) -> list[TableDraw]:
         """Split into the draws of groups of sticks: the inverse of `of_tables`."""
-        return [
-            TableDraw(
-                np.log(theta)[: len(group.start)],
-                self.beta[:, group.columns],
-                group.table.arranged(self.psi[:, group.columns]),
-            )
-            for group, theta in zip(sticks, self.hyperparameters, strict=True)
-        ]
+        draws = []
+        for group, theta in zip(sticks, self.hyperparameters, strict=True):
+            beta, psi = (values[:, group.columns] for values in (self.beta, self.psi))
+            x = np.log(theta)[: len(group.start)]
+            draws.append(TableDraw(x, beta, group.table.arranged(psi)))
+        return draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -334,10 +332,9 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def level(self, data: CountField) -> FloatArray:
         """The part of the mean that is not learned."""
-        sticks = data.num_categories - 1
         learned = isinstance(self.mean, str) and self.mean != "empirical"
         mean = 0.0 if learned else self.mean
-        level = level_of(mean, sticks, "sticks", self.link(data), data)
+        level = level_of(mean, data.num_categories - 1, "sticks", self.link(data), data)
         return np.tile(level, (data.num_sites, 1))
 
     def columns(self, data: CountField) -> list[slice]:
@@ -372,8 +369,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories
         inputs = [f"input {i}" for i in range(data.inputs.shape[1])]
-        if data.input_names is not None:
-            inputs = data.input_names.tolist()
+        inputs = inputs if data.input_names is None else data.input_names.tolist()
         sticks = names[data.order[:-1]]
         return {
             "stick": sticks,

@@ -65,9 +65,7 @@ class ApproximationSampler:
             LogisticSite(taken[family.counted, columns], reaching[family.counted, columns])
             for family, columns in zip(self.families, self._columns, strict=True)
         ]
-        self.approximations: list[Approximation] = [
-            approximate(family, rows) for family, rows in zip(self.families, self.rows, strict=True)
-        ]
+        self.approximations: list[Approximation] = [*map(approximate, self.families, self.rows)]
 
     def init(self, rng: Generator) -> MultinomialGPState:
         """Draw from the approximations."""
