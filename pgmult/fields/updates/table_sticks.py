@@ -79,7 +79,7 @@ class Reference:
     potential: "Potential"
 
 
-class Levels(NamedTuple):
+class LevelDraw(NamedTuple):
     """Where a sweep stands, psi integrated out.
 
     Attributes
@@ -311,7 +311,7 @@ def init(rng: Generator, sticks: TableSticks, reference: Reference) -> TableDraw
     var, level = sticks.effect(x), reference.potential.level
     for _ in range(_SETTLING):
         beta, level = draw_level(rng, sticks, x, draw_cells(rng, sticks, level, var))
-        point = Levels(x, sticks.mean(beta), level, log_likelihood(sticks, level, var))
+        point = LevelDraw(x, sticks.mean(beta), level, log_likelihood(sticks, level, var))
         level = swing(rng, sticks, point, reference).level
     return TableDraw(x, beta, draw_cells(rng, sticks, level, var))
 
@@ -396,7 +396,7 @@ def sweep(
     x = scatter(rng, sticks, x, draw.psi, variances)
     beta, level = draw_level(rng, sticks, x, draw.psi)
     fit = log_likelihood(sticks, level, sticks.effect(x))
-    point = move_effects(rng, sticks, Levels(x, sticks.mean(beta), level, fit), reference)
+    point = move_effects(rng, sticks, LevelDraw(x, sticks.mean(beta), level, fit), reference)
     if free.any():
         point = move_together(rng, sticks, point, reference, free)
     point = swing(rng, sticks, point, reference)
@@ -445,8 +445,8 @@ def _given_others(guess: Leaning, free: BoolArray, x: FloatArray) -> Leaning:
 
 
 def move_effects(
-    rng: Generator, sticks: TableSticks, point: Levels, reference: Reference
-) -> Levels:
+    rng: Generator, sticks: TableSticks, point: LevelDraw, reference: Reference
+) -> LevelDraw:
     """Move the variances of effects given u."""
     if not sticks.of_effects.any():
         return point
@@ -459,9 +459,9 @@ def move_effects(
 
 
 def move_together(
-    rng: Generator, sticks: TableSticks, point: Levels, reference: Reference,
+    rng: Generator, sticks: TableSticks, point: LevelDraw, reference: Reference,
     free: BoolArray,
-) -> Levels:  # fmt: skip
+) -> LevelDraw:  # fmt: skip
     """Move some hyperparameters of f together with u."""
     x, mean, level, _ = point
     guess, potential = _given_others(reference.guess, free, x), reference.potential
@@ -471,9 +471,9 @@ def move_together(
     old_gaussian, gaussian = potential.gaussian(x, mean), potential.gaussian(new_x, mean)
     new_level = gaussian.colour(old_gaussian.white(rng, level))
     new_fit = log_likelihood(sticks, new_level, sticks.effect(new_x))
-    new = Levels(new_x, mean, new_level, new_fit)
+    new = LevelDraw(new_x, mean, new_level, new_fit)
 
-    def log_weight(at: Levels, gaussian: LevelGaussian) -> float:
+    def log_weight(at: LevelDraw, gaussian: LevelGaussian) -> float:
         correction = float(np.sum(at.fit - potential.log(at.level)))
         density = sticks.log_prior(at.x) + gaussian.log_evidence + correction
         return density - float(guess.log_density(at.x[free]))
@@ -482,7 +482,7 @@ def move_together(
     return new if gain > -rng.exponential() else point
 
 
-def swing(rng: Generator, sticks: TableSticks, point: Levels, reference: Reference) -> Levels:
+def swing(rng: Generator, sticks: TableSticks, point: LevelDraw, reference: Reference) -> LevelDraw:
     """Move u of each stick along a Hamiltonian path."""
     x, mean, level, fit = point
     var, potential = sticks.effect(x), reference.potential

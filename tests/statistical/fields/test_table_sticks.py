@@ -9,7 +9,7 @@ import pgmult
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential, White
 from pgmult.fields.updates import table_sticks
-from pgmult.fields.updates.table_sticks import Levels, Potential, Reference
+from pgmult.fields.updates.table_sticks import LevelDraw, Potential, Reference
 from pgmult.latent.hyperparameters import Leaning
 from pgmult.sampling.diagnostics import mcse_mean
 from pgmult.testing import check_geweke, check_model, check_sbc, mutant, rejects
@@ -260,7 +260,7 @@ def moved_alone(replicates=600, moves=5):
         sticks.taken = rng.binomial(30, 1.0 / (1.0 + np.exp(-psi))).astype(float)
         mean, reference = sticks.mean(sticks.trend.centre), rough(sticks)
         fit = table_sticks.log_likelihood(sticks, level, sticks.effect(x))
-        start = now = Levels(x, mean, level, fit)
+        start = now = LevelDraw(x, mean, level, fit)
         for _ in range(moves):
             now = table_sticks.move_together(rng, sticks, now, reference, free)
         changes.append(_predicted_of(sticks, *now) - _predicted_of(sticks, *start))
