@@ -13,7 +13,7 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_mapping, as_real, as_repeats, as_share, as_strings, brief
-from pgmult.core.typing import FloatArray, Generator, Model, data_of, variable
+from pgmult.core.typing import FloatArray, Generator, IntArray, Model, data_of, variable
 from pgmult.core.validate import as_positive_int
 
 Point = TypeVar("Point")
@@ -202,10 +202,8 @@ class _Scalars:
     def __init__(
         self, model: AnyModel, data: object, statistics: Statistics | None, rng: Generator
     ) -> None:
-        pairs = []
-        for _ in range(3):
-            state = model.prior(rng, data)
-            pairs.append((state, model.simulate(rng, state, data)))
+        states = (model.prior(rng, data) for _ in range(3))
+        pairs = [(state, model.simulate(rng, state, data)) for state in states]
         self.names: list[str] = []
         self._parts: list[tuple[str, Function, Any, bool]] = []
         for name, function in _named_functions(model, pairs[0][0], statistics).items():
@@ -233,10 +231,12 @@ class _Scalars:
         return np.concatenate(parts)
 
 
-def _varying(draws: FloatArray) -> Any:
+def _varying(test: str, draws: FloatArray) -> IntArray:
     """Find scalars (last axis) that vary by more than rounding: a row of shares sums to 1."""
     flat = draws.reshape(-1, draws.shape[-1])
-    return np.ptp(flat, axis=0) > 1e-9 * np.abs(flat).max(axis=0)
+    varying = np.flatnonzero(np.ptp(flat, axis=0) > 1e-9 * np.abs(flat).max(axis=0))
+    require(len(varying), f"{test}: no statistic varies, there is nothing to test")
+    return varying
 
 
 def _sequential(
@@ -287,10 +287,9 @@ def geweke(
     Verdict
         Scores are t-values of the mean differences.
     """
-    data = settled(model, data)
+    data, level = settled(model, data), as_share(level, "level")
     replicates = as_repeats(replicates, "replicates", minimum=2 * MIN_CHANGES)
     sweeps = as_repeats(sweeps, "sweeps")
-    level = as_share(level, "level")
 
     def judge(draws: FloatArray, all_names: list[str], rng: Generator) -> Verdict | None:
         names, differences = _rank_differences(draws, all_names, rng)
@@ -331,8 +330,7 @@ def _rank_differences(
     draws: FloatArray, all_names: list[str], rng: Generator
 ) -> tuple[list[str], FloatArray]:
     """Moments of ranks after the sweeps minus before them: ``(replicates, num_statistics)``."""
-    varying = np.flatnonzero(_varying(draws))
-    require(len(varying), "geweke: no statistic varies, there is nothing to test")
+    varying = _varying("geweke", draws)
     names = [all_names[i] for i in varying]
     flat = draws[..., varying].reshape(-1, len(varying))
     u = ((scipy.stats.rankdata(flat, axis=0) - 0.5) / len(flat)).reshape(*draws.shape[:2], -1)
@@ -386,11 +384,9 @@ def sbc(
     Verdict
         Scores are chi-squares with four degrees of freedom.
     """
-    data = settled(model, data)
-    replicates = as_repeats(replicates, "replicates")
-    tune, draws = as_repeats(tune, "tune", minimum=0), as_repeats(draws, "draws")
-    thin = as_repeats(thin, "thin")
-    level = as_share(level, "level")
+    data, level = settled(model, data), as_share(level, "level")
+    replicates, tune = as_repeats(replicates, "replicates"), as_repeats(tune, "tune", minimum=0)
+    draws, thin = as_repeats(draws, "draws"), as_repeats(thin, "thin")
 
     def run(rng: Generator, replicates: int) -> Verdict:
         scalars = _Scalars(model, data, statistics, rng)
@@ -406,8 +402,7 @@ def sbc(
                 for _ in range(thin):
                     state = model.step(rng, state, simulated)
                 row[1 + draw] = scalars(state, simulated)
-        varying = np.flatnonzero(_varying(values))
-        require(len(varying), "sbc: no statistic varies, there is nothing to test")
+        varying = _varying("sbc", values)
         truths, sampled = values[:, :1, varying], values[:, 1:, varying]
         # Ties are broken at random and the ranks spread out: exactly uniform on (0, 1).
         ties = (sampled == truths).sum(axis=1)
@@ -450,9 +445,8 @@ def likelihood(
         The score is the number of upsets, observed minus expected, in standard deviations; its
         p-value is exact.
     """
-    data = settled(model, data)
+    data, level = settled(model, data), as_share(level, "level")
     replicates = as_repeats(replicates, "replicates")
-    level = as_share(level, "level")
 
     def run(rng: Generator, replicates: int) -> Verdict:
         upsets, chances = 0, np.empty(replicates)  # how often the less likely state was true

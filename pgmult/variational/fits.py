@@ -197,11 +197,8 @@ def fit_sites(
         current = current if climb.stuck.any() else moved
         still = max(tolerance * tolerance * size, float(slack(current.level)))
         converged = length <= tolerance and abs(current.level - before.level) <= still
-    return GaussianRows(
-        "sites", current.mean[None], current.cov[None], np.array([current.level]),
-        np.ones(1, dtype=bool),
-        np.array([converged]), iteration,
-    )  # fmt: skip
+    q = current.mean[None], current.cov[None], np.array([current.level])
+    return GaussianRows("sites", *q, np.array([True]), np.array([converged]), iteration)
 
 
 def _as_row(value: ArrayLike | None, name: str, default: FloatArray) -> FloatArray:

@@ -22,13 +22,14 @@ message passing for multinomial and binary regression.
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import gammaln
 
 from pgmult.compiled import scalar_rows
 from pgmult.core.arguments import as_real
+from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_nonnegative
 from pgmult.links.logistic import logistic_expectations
@@ -52,9 +53,7 @@ class Site(Protocol):
     samplers take F(psi, 0) for f(psi).
     """
 
-    def expect(
-        self, mean: FloatArray, var: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv (not above 0), a row each, at means and variances of the predictor."""
 
 
@@ -66,7 +65,7 @@ def _log1p_exp(x: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticSite:
+class LogisticSite(Checked):
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
 
     Attributes
@@ -75,20 +74,16 @@ class LogisticSite:
         Counts or expected counts; a row of 0 trials says nothing.
     """
 
-    successes: FloatArray
-    trials: FloatArray
+    successes: Annotated[FloatArray, as_nonnegative]
+    trials: Annotated[FloatArray, as_nonnegative]
 
-    def __post_init__(self) -> None:
-        successes = as_nonnegative(self.successes, "successes")
-        trials = as_nonnegative(self.trials, "trials")
-        apart = successes.shape != trials.shape
-        if apart or successes.ndim not in (1, 2) or (successes > trials).any():
+    def _complete(self) -> None:
+        shape, trials = self.successes.shape, self.trials
+        if shape != trials.shape or len(shape) not in (1, 2) or (self.successes > trials).any():
             raise ValueError(
                 "successes must be rows of numbers not above trials, got shapes"
-                f" {successes.shape} and {trials.shape}"
+                f" {shape} and {trials.shape}"
             )
-        object.__setattr__(self, "successes", successes)
-        object.__setattr__(self, "trials", trials)
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
@@ -110,18 +105,15 @@ class LogisticSite:
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""
         rest, d_mean, spread = logistic_expectations(mean, var)
-        return (
-            self.successes * mean - self.trials * rest,
-            self.successes - self.trials * d_mean,
-            -0.5 * self.trials * spread,
-        )
+        x, n = self.successes, self.trials
+        return x * mean - n * rest, x - n * d_mean, -0.5 * n * spread
 
 
 # --------------------------------------------------------------------------- counts of events
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountSite:
+class CountSite(Checked):
     """Counts of events with means exp psi: the expectation itself, the normalisers of y included.
 
     So L of one family and size compares with another's.
@@ -135,20 +127,18 @@ class CountSite:
         How many times each row counts.
     """
 
-    counts: FloatArray
+    counts: Annotated[FloatArray, as_nonnegative]
     size: float = math.inf
-    weights: FloatArray | None = None
+    weights: Annotated[FloatArray, as_nonnegative] | None = None
 
-    def __post_init__(self) -> None:
-        y = as_nonnegative(self.counts, "counts")
-        weights = self.weights
-        times = np.ones(y.shape) if weights is None else as_nonnegative(weights, "weights")
+    def _complete(self) -> None:
+        y = self.counts
+        times = np.ones(y.shape) if self.weights is None else self.weights
         if y.ndim != 1 or y.shape != times.shape:
             raise ValueError(f"counts must be a row, as weights, got {y.shape} and {times.shape}")
         if not (isinstance(self.size, float) and self.size == math.inf):
             as_real(self.size, "size", above=0.0)
-        object.__setattr__(self, "counts", y)
-        object.__setattr__(self, "weights", times)
+        self._set(weights=times)
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
