@@ -39,7 +39,7 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MvNormal:
+class MvNormal(Checked):
     """Gaussian rows sharing a covariance, times the potentials they were conditioned on.
 
     Attributes
@@ -57,18 +57,15 @@ class MvNormal:
         If the covariance is not symmetric positive definite or shapes do not agree.
     """
 
-    prior_mean: FloatArray
+    prior_mean: Annotated[FloatArray, as_finite]
     prior_cov: FloatArray
     potential: DiagonalPotential | DensePotential | None = None
 
-    def __post_init__(self) -> None:
-        mean = as_finite(self.prior_mean, "prior_mean")
-        if mean.ndim not in (1, 2):
-            raise ValueError(f"prior_mean must have shape (n,) or (rows, n), got {mean.shape}")
-        object.__setattr__(self, "prior_mean", mean)
-        object.__setattr__(
-            self, "prior_cov", as_spd(self.prior_cov, "prior_cov", mean.shape[-1], "prior_mean")
-        )
+    def _complete(self) -> None:
+        shape = self.prior_mean.shape
+        if len(shape) not in (1, 2):
+            raise ValueError(f"prior_mean must have shape (n,) or (rows, n), got {shape}")
+        self._set(prior_cov=as_spd(self.prior_cov, "prior_cov", shape[-1], "prior_mean"))
 
     @property
     def size(self) -> int:
@@ -308,22 +305,15 @@ class NormalInverseWishart(Checked):
         self, count: float, average: FloatArray, within: FloatArray
     ) -> "NormalInverseWishart":
         """The posterior given rows by their average and their scatter around it."""
-        strength = self.strength + count
-        shift = average - self.mean
+        strength, shift = self.strength + count, average - self.mean
+        mean = (self.strength * self.mean + count * average) / strength
         between = (self.strength * count / strength) * np.outer(shift, shift)
-        return made(
-            NormalInverseWishart,
-            mean=(self.strength * self.mean + count * average) / strength,
-            strength=strength,
-            dof=self.dof + count,
-            scale=self.scale + within + between,
-        )
+        scale = self.scale + within + between
+        return made(type(self), mean=mean, strength=strength, dof=self.dof + count, scale=scale)
 
     def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: mu, ``(n,)``, and Sigma, ``(n, n)``."""
-        cov = np.empty_like(self.scale)
-        root = lower_cholesky(self.scale)
-        linalg.sample_inverse_wishart(new_key(rng), root, float(self.dof), cov)
+        cov = sample_inverse_wishart(rng, self.scale, self.dof)
         noise = rng.standard_normal(len(self.mean))
         return self.mean + (lower_cholesky(cov) * noise).sum(axis=1) / math.sqrt(self.strength), cov
 
@@ -337,15 +327,19 @@ class NormalInverseWishart(Checked):
         return inverse_wishart_log_density(cov, self.dof, self.scale) + float(normal)
 
 
+def sample_inverse_wishart(rng: Generator, scale: FloatArray, dof: float) -> FloatArray:
+    """A draw of IW(scale, dof)."""
+    cov = np.empty_like(scale)
+    linalg.sample_inverse_wishart(new_key(rng), lower_cholesky(scale), float(dof), cov)
+    return cov
+
+
 def inverse_wishart_log_density(cov: FloatArray, dof: float, scale: FloatArray) -> float:
     """Normalised log density of IW(scale, dof) at a symmetric positive definite `cov`."""
     n = len(cov)
-    return float(
-        0.5 * dof * (np.linalg.slogdet(scale)[1] - n * math.log(2.0))
-        - multigammaln(0.5 * dof, n)
-        - 0.5 * (dof + n + 1) * np.linalg.slogdet(cov)[1]
-        - 0.5 * np.trace(np.linalg.solve(cov, scale))
-    )
+    normaliser = 0.5 * dof * (_log_det(scale) - n * math.log(2.0)) - multigammaln(0.5 * dof, n)
+    trace = np.trace(np.linalg.solve(cov, scale))
+    return float(normaliser - 0.5 * (dof + n + 1) * _log_det(cov) - 0.5 * trace)
 
 
 def _log_det(matrix: FloatArray) -> float:

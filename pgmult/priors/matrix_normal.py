@@ -25,12 +25,16 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
+from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.arguments import as_real
 from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, Generator
-from pgmult.core.validate import as_finite, as_spd, new_key
-from pgmult.priors.gaussian import inverse_wishart_log_density, lower_cholesky
+from pgmult.core.validate import as_finite, as_spd
+from pgmult.priors.gaussian import (
+    inverse_wishart_log_density,
+    lower_cholesky,
+    sample_inverse_wishart,
+)
 
 
 def linear_means(covariates: FloatArray, coefficients: FloatArray) -> FloatArray:
@@ -112,8 +116,7 @@ class MatrixNormalInverseWishart(Checked):
 
     def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """One draw: coefficients B, ``(p, n)``, and Sigma, ``(n, n)``."""
-        cov = np.empty_like(self.scale)
-        sample_inverse_wishart(new_key(rng), lower_cholesky(self.scale), float(self.dof), cov)
+        cov = sample_inverse_wishart(rng, self.scale, self.dof)
         noise = np.einsum("pj,ij->pi", rng.standard_normal(self.mean.shape), lower_cholesky(cov))
         half = invert_lower(lower_cholesky(self.row_precision))
         return self.mean + np.einsum("qp,qn->pn", half, noise), cov

@@ -37,10 +37,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgmult.compiled.linalg import invert_lower, sample_inverse_wishart, scatter
+from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.core.validate import new_key
-from pgmult.priors.gaussian import lower_cholesky
+from pgmult.priors.gaussian import lower_cholesky, sample_inverse_wishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
 
 DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
@@ -222,11 +221,8 @@ class MixedRegression:
     def sample(self, rng: Generator, variances: FloatArray) -> MixedDraw:
         """One draw of B, all effects and Sigma given rho."""
         at = self._solve(variances)
-        Sigma = np.empty_like(at.scale)
-        dof = float(self.prior.dof + self.num_rows)
-        sample_inverse_wishart(new_key(rng), lower_cholesky(at.scale), dof, Sigma)
-        n = len(Sigma)
-        noise = rng.standard_normal((len(at.mean) + len(at.outer), n))
+        Sigma = sample_inverse_wishart(rng, at.scale, self.prior.dof + self.num_rows)
+        noise = rng.standard_normal((len(at.mean) + len(at.outer), len(Sigma)))
         noise = np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma))
         inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
         outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
