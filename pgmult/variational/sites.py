@@ -112,6 +112,11 @@ class LogisticSite(Checked):
 # --------------------------------------------------------------------------- counts of events
 
 
+def _as_size(value: object, name: str) -> float:
+    is_poisson = isinstance(value, float) and value == math.inf
+    return math.inf if is_poisson else as_real(value, name, above=0.0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CountSite(Checked):
     """Counts of events with means exp psi: the expectation itself, the normalisers of y included.
@@ -128,7 +133,7 @@ class CountSite(Checked):
     """
 
     counts: Annotated[FloatArray, as_nonnegative]
-    size: float = math.inf
+    size: Annotated[float, _as_size] = math.inf
     weights: Annotated[FloatArray, as_nonnegative] | None = None
 
     def _complete(self) -> None:
@@ -136,8 +141,6 @@ class CountSite(Checked):
         times = np.ones(y.shape) if self.weights is None else self.weights
         if y.ndim != 1 or y.shape != times.shape:
             raise ValueError(f"counts must be a row, as weights, got {y.shape} and {times.shape}")
-        if not (isinstance(self.size, float) and self.size == math.inf):
-            as_real(self.size, "size", above=0.0)
         self._set(weights=times)
 
     def value(self, psi: FloatArray) -> FloatArray:
