@@ -98,9 +98,8 @@ def predict(
     if data.categories is not None:
         labels["category"] = data.categories
     caption = f"Probabilities of the categories, {len(pi):,} draws."
-    return FieldPredictions(
-        pi, labels=labels, means=means, caption=caption, probability=probability
-    )
+    about: dict[str, Any] = {"labels": labels, "caption": caption, "probability": probability}
+    return FieldPredictions(pi, means=means, **about)
 
 
 def _at(

@@ -77,51 +77,43 @@ def compare(
     target = data.counts if held_out is None else data.held_out(held_out)
     if not target.any():
         raise ValueError("there must be counts to predict, all rows are empty")
-    rows = np.flatnonzero(target.any(axis=1))
     most = as_positive_int(max_draws, "max_draws")
-    how = (
-        "Each row of counts is predicted from all other rows, its own counts left out"
-        if held_out is None
-        else f"Each of {int(target.sum()):,} counts that were held out is predicted from the others"
-    )
-
-    def score(run: Posterior, data: CountField) -> tuple[Score, int]:
-        return _own(run, data, target[rows], rows, most, held_out is None)
-
+    rows = _Rows(data, target, most, held_out is None)
+    how = "Each row of counts is predicted from all other rows, its own counts left out"
+    if held_out is not None:
+        how = f"Each of {target.sum():,} counts that were held out is predicted from the others"
     if other is not None:
         theirs = own_data(as_kind(other, "other", Posterior), None)
+        hint = "fit both with the same --hold-out and --seed"
         for what in ("categories", "inputs", "counts"):
             if not np.array_equal(getattr(data, what), getattr(theirs, what)):
-                raise ValueError(
-                    f"other must be a run of the same {what} (fit both with the same --hold-out and"
-                    " --seed)"
-                )
-        both = (score(one, its)[0] for one, its in ((run, data), (other, theirs)))
+                raise ValueError(f"other must be a run of the same {what} ({hint})")
+        both = (rows.by_run(one, its)[0] for one, its in ((run, data), (other, theirs)))
         return between_two(names, both, "a count", f"{how}.")
-    model, num_draws = score(run, data)
-    rivals = _Rivals(data, target, rows)
+    model, num_draws = rows.by_run(run, data)
     axis, sources = _sources(data, columns_in_degrees(run.model.covariance))
-    scores = {"the model": model, "pooled shares": rivals.score(np.zeros(data.counts.shape))}
-    scores |= {name: rivals.score(x) for name, x in sources.items() if x[rows].any()}
+    scores = {"the model": model, "pooled shares": rows.by_shares(np.zeros(data.counts.shape))}
+    scores |= {name: rows.by_shares(x) for name, x in sources.items() if x[rows.chosen].any()}
     how += f"; the model by {num_draws:,} of its draws."
     advice = {f"shares of its {axis}": f"take the shares of all places at each {axis}"}
     columns = row_labels(data, ("seen",))["row"]
-    where = [", ".join(f"{n} {columns[n][row]}" for n in columns) for row in rows]
+    where = [", ".join(f"{n} {columns[n][row]}" for n in columns) for row in rows.chosen]
     return Comparison.of(scores, "a count", how, _ADVICE | advice, labels=where)
 
 
-class _Rivals:
-    """Rows of counts to predict, and their log probabilities by rivals."""
+class _Rows:
+    """Rows of counts to predict, and their scores."""
 
-    def __init__(self, data: CountField, target: IntArray, rows: IntArray):
-        self.target, self.rows = target[rows], rows
-        self.counted = None if data.counted is None else data.counted[rows]
-        others = data.counts.sum(axis=0) - data.counts[rows].astype(np.float64)
+    def __init__(self, data: CountField, target: IntArray, most: int, left_out: bool):
+        self.chosen = np.flatnonzero(target.any(axis=1))
+        self.target, self.most, self.left_out = target[self.chosen], most, left_out
+        self.counted = None if data.counted is None else data.counted[self.chosen]
+        others = data.counts.sum(axis=0) - data.counts[self.chosen].astype(np.float64)
         self.pooled = smoothed_shares(others, 0.5)
 
-    def score(self, source: FloatArray) -> Score:
+    def by_shares(self, source: FloatArray) -> Score:
         """Score the shares of a source, ``(all rows, num_categories)``, at the best weight."""
-        taken = source[self.rows]
+        taken = source[self.chosen]
         total = taken.sum(axis=1, keepdims=True)
 
         def by_row(log_weight: float) -> FloatArray:
@@ -138,28 +130,25 @@ class _Rivals:
         )  # fmt: skip
         return Score(by_row(float(best.x)), self.target.sum(axis=1))
 
-
-def _own(
-    run: Posterior, data: CountField, target: IntArray, rows: IntArray, most: int, left_out: bool
-) -> tuple[Score, int]:
-    """The model's score, by probabilities given all other rows, and how many draws tell it."""
-    totals = target.sum(axis=1)
-    if left_out:
-        log_p, log_probs = without_row(run, data, rows, most)
-        scores = leave_one_out(log_p, log_probs)
-        pooled, alone = scores.log_p, scores.by_chain
-        large = float(totals @ (scores.k > LARGE_K) / totals.sum())
-    else:
-        log_probs = as_drawn(run, data, rows, most)
-        alone = logsumexp(log_probs, axis=1) - np.log(log_probs.shape[1])
-        pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
-    by_chain = np.einsum("crk,rk->cr", alone, target)
-    num_draws = log_probs.shape[0] * log_probs.shape[1]
-    return Score(np.sum(pooled * target, axis=1), totals, by_chain, large), num_draws
+    def by_run(self, run: Posterior, data: CountField) -> tuple[Score, int]:
+        """A model's score, by probabilities given all other rows, and how many draws tell it."""
+        target, totals = self.target, self.target.sum(axis=1)
+        if self.left_out:
+            log_p, log_probs = without_row(run, data, self.chosen, self.most)
+            scores = leave_one_out(log_p, log_probs)
+            pooled, alone = scores.log_p, scores.by_chain
+            large = float(totals @ (scores.k > LARGE_K) / totals.sum())
+        else:
+            log_probs = as_drawn(run, data, self.chosen, self.most)
+            alone = logsumexp(log_probs, axis=1) - np.log(log_probs.shape[1])
+            pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
+        by_chain = np.einsum("crk,rk->cr", alone, target)
+        score = Score(np.sum(pooled * target, axis=1), totals, by_chain, large)
+        return score, log_probs.shape[0] * log_probs.shape[1]
 
 
 def _sources(
-    data: CountField, in_degrees: tuple[int, int] | None
+    data: CountField, degrees: tuple[int, int] | None
 ) -> tuple[str, dict[str, FloatArray]]:
     """Counts of other rows that each rival takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
@@ -168,14 +157,13 @@ def _sources(
     table = np.zeros((len(values), len(places), counts.shape[1]))
     np.add.at(table, (at, place), counts)
     sources = {}
-    groups = {"shares of its place": place, f"shares of its {axis}": at}
-    for name, group in groups.items():
+    for name, group in (("shares of its place", place), (f"shares of its {axis}", at)):
         total = np.zeros((group.max() + 1, counts.shape[1]))
         np.add.at(total, group, counts)
         if 1 < len(total) < data.num_rows:
             sources[name] = total[group] - counts
     if len(places) > 1:
-        sources["its nearest places"] = _nearest(data, axis, place, table, in_degrees)[at, place]
+        sources["its nearest places"] = _nearest(data, axis, place, table, degrees)[at, place]
     before, after = _last(table)[at, place], _last(table[::-1])[::-1][at, place]
     sources["last shares"] = before
     if after.any():
