@@ -84,7 +84,7 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out = _without_gaps(read_table(options.table, options), options)
     table = table.computed(options.count, "count")
     columns = table.columns
-    lengths = _pairs(options.length_scale, "--length-scale")
+    lengths = _lengths(options.length_scale)
     places = _places(options, columns)
     numbers = {
         name: columns[name] for name in options.inputs
@@ -94,30 +94,28 @@ def _job(options: argparse.Namespace) -> Job:
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else read_table(options.at, options)
+    at = {name: located.at for name, located in places.items()}
+    absent = options.absent.replace("-", " ") if options.absent else None
     with rows_in_words(table):
         data, guess, zeros, totals = read_field(
             table, inputs=options.inputs, category=options.category, count=options.count,
-            wide=options.wide, new_inputs=new,
-            places={name: located.at for name, located in places.items()},
-            absent=options.absent.replace("-", " ") if options.absent else None,
+            wide=options.wide, new_inputs=new, places=at, absent=absent,
         )  # fmt: skip
     hidden = {}
     if options.hold_out is not None:
         data, hidden["counts"] = _hide(data, options.hold_out, options.seed)
-    states = [name for name, located in places.items() if located.at == us_states()]
+    states = [name for name, where in at.items() if where == us_states()]
     lengths = dict.fromkeys(states, _STATES_REACH) | lengths
     covariance, words = _covariance(data, options.inputs, places, lengths)
-    model = MultinomialGP(
-        covariance, structure=options.structure, overdispersion=options.overdispersion
-    )
+    model = MultinomialGP(covariance, options.structure, overdispersion=options.overdispersion)
     what = titled(table, options.category) if options.category else "shares"
     notes = {
         "title": options.title or f"{what} in {options.table.name}",
         "source": str(options.table),
         "inputs": options.inputs,
         "places": {
-            name: {place: np.atleast_1d(at).tolist() for place, at in located.at.items()}
-            for name, located in places.items()
+            name: {place: np.atleast_1d(x).tolist() for place, x in where.items()}
+            for name, where in at.items()
         },
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
@@ -169,7 +167,7 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     return first.ask("compare", second.posterior, held_out=held_out, names=names)
 
 
-def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
+def _lengths(texts: Sequence[str]) -> dict[str, float]:
     numbers = {}
     for text in texts:
         name, mark, value = text.rpartition("=")
@@ -178,7 +176,7 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, float]:
         except ValueError:
             number = 0.0
         if not mark or not number > 0.0:
-            raise ValueError(f"{option} must be COLUMN=X with X above 0, got {text!r}")
+            raise ValueError(f"--length-scale must be COLUMN=X with X above 0, got {text!r}")
         numbers[name] = number
     return numbers
 

@@ -48,7 +48,7 @@ class GaussianProcess(Field):
     Raises
     ------
     ValueError
-        If shapes do not agree, J is negative, or the covariance is not positive semi-definite.
+        If the covariance is not positive semi-definite.
 
     Notes
     -----

@@ -119,7 +119,7 @@ class StateSpaceProcess(Field):
     Raises
     ------
     ValueError
-        If the covariance is not Markov in one column of the inputs, or shapes do not agree.
+        If the covariance is not Markov in one column of the inputs.
     """
 
     def _complete(self) -> None:
