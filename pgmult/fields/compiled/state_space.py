@@ -85,11 +85,12 @@ def _carry_back(A, r, N, spare):
 
 
 @jit
-def smooth_columns(worker, start, stop, J, h, chain, log_normalizers, means, variances, lasts):
+def smooth_columns(worker, start, stop, J, h, chain, out):
     """Log normalisers, means and variances of f, and means of the last state, of each column.
 
-    `J`, `h`, `means` and `variances` are (num_columns, num_steps), `lasts` (num_columns, size).
+    `J`, `h`, means and variances are (num_columns, num_steps), the last states (num_columns, size).
     """
+    log_normalizers, means, variances, lasts = out
     num_steps, size = chain.H.shape
     cross, (at, var) = np.empty((num_steps, size)), np.empty((2, num_steps))
     x, r, seen = np.empty((3, size))

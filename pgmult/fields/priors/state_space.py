@@ -187,7 +187,7 @@ class StateSpaceGaussian(FieldGaussian):
         means, variances = np.empty((2, *J.shape))
         log_z, lasts = np.empty(len(J)), np.empty((len(J), chain.H.shape[1]))
         out = log_z, means, variances, lasts
-        over_rows(state_space.smooth_columns, len(J), J, tilts, chain, *out, grain=1)
+        over_rows(state_space.smooth_columns, len(J), J, tilts, chain, out, grain=1)
         coefficients = lasts[:, lasts.shape[1] - len(self.trend.centre) :].T
         w = np.concatenate([series.at_inputs(means), coefficients])
         return log_z, w, series.at_inputs(variances)
