@@ -434,7 +434,7 @@ def test_softmax_refuses_a_block_augmentation():
         ([0.5, 0.2, 0.3], "did you pass proportions"),
         ([1, np.nan, 0], "got nan at position 1"),
         ([1, np.inf, 0], "got inf at position 1"),
-        ([1, 2], r"must have 3 categories.*got shape \(2,\)"),
+        ([1, 2], r"must have 3 categories.*got \(2,\)"),
         ([[1, 2, 0], [1, 0, 0], [0, 0, 0]], r"\(2,\) of psi and \(3,\) of counts"),
         ([["a", "b", "c"]], "must be an array of numbers"),
     ],
@@ -470,7 +470,7 @@ def test_bad_expected_counts(link):
         (lambda: StickBreaking([0, 1, 1]), "permutation of 0, ..., 2"),
         (lambda: StickBreaking([0.5, 1]), "order must be non-negative integers"),
         (lambda: StickBreaking([0]), "order must list 2 categories or more"),
-        (lambda: StickBreaking([0, 1]).probs([0.0, 0.0]), "lists 2 categories, but there are 3"),
+        (lambda: StickBreaking([0, 1]).probs([0.0, 0.0]), "must list 3 categories, got 2"),
         (lambda: StickBreaking().totals([3]), "counts must have at least 2 categories"),
         (
             lambda: StickBreaking().simulate(np.random.default_rng(0), [0.0], -1),
