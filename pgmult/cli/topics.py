@@ -9,43 +9,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmult.cli.actions import Question, Room
+from pgmult.cli import shared
+from pgmult.cli.actions import Options, Question, Room
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import (
-    DIFFERENCE,
-    GAPS,
-    PAGE,
-    READING,
-    RUNNING,
-    SEED,
-    Option,
-    Recipe,
-    add_incomplete,
-    add_options,
-    add_table,
-    add_writing,
-    asides,
-    begin_compiling,
-    complete_for,
-    draw,
-    kept_every,
-    option,
-    print_answer,
-    read_table,
-    silence_reported_warnings,
-    unfollow,
-)
 from pgmult.sampling.settled import SETTLED
 from pgmult.topics.family import TOPICS
 
 if TYPE_CHECKING:
     from pgmult.topics.data.corpus import Corpus
-    from pgmult.topics.models.topic_model import TopicModel
 
 _MOST_COMPARED = 10**7  # words of texts that are looked at for repeats
 _COLUMNS = ("column", "names", "count", "wide")
 _TEXTS = ("stop_words", "ngrams", "keep_addresses")
 _COVARIATES = ("prevalence", "content")
+_AS_BEFORE = *shared.READING, *_TEXTS, "documents", "vocabulary", "weight", *_COVARIATES
 _LARGE = ("topics", "group_topics", "theta")
 _FEWEST_DRAWS, _MOST_DRAWS = 500, 4000  # a chain, unless settled before
 _WORK = 3.5e8  # tokens, documents and words of all topics that its sweeps go over, about
@@ -103,34 +80,31 @@ _YES_OR_NO = {"action": argparse.BooleanOptionalAction}
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
-    add_options(fit, _FIT, keep_theta=_YES_OR_NO)
+    shared.add_options(fit, _FIT, keep_theta=_YES_OR_NO)
     _add_corpus(fit)
-    add_options(fit, _PRIOR_WORDS)
-    title = "covariates of a table, for a structural topic model"
-    add_options(_add_covariates(fit, title), _WEIGHT)
+    shared.add_options(fit, _PRIOR_WORDS)
+    shared.add_options(_add_covariates(fit, ", for a structural topic model"), _WEIGHT)
 
 
 def _add_corpus(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a corpus is read."""
     group = parser.add_argument_group("corpus")
-    add_options(group, _CORPUS, documents={"default": None})
-    add_table(group)
-    add_options(group, _WORDS, keep_addresses=_YES_OR_NO)
+    shared.add_options(group, _CORPUS, documents={"default": None})
+    shared.add_table(group)
+    shared.add_options(group, _WORDS, keep_addresses=_YES_OR_NO)
 
 
-def _add_covariates(
-    parser: argparse.ArgumentParser, title: str = "covariates of a table"
-) -> argparse._ArgumentGroup:
+def _add_covariates(parser: argparse.ArgumentParser, of: str = "") -> argparse._ArgumentGroup:
     """Add the options that say what other columns of a table are for."""
-    group = parser.add_argument_group(title)
-    add_options(group, _COVARIATES_PAGE)
-    add_incomplete(group)
+    group = parser.add_argument_group(f"covariates of a table{of}")
+    shared.add_options(group, _COVARIATES_PAGE)
+    shared.add_incomplete(group)
     return group
 
 
-def _job(options: argparse.Namespace) -> Job:
+def _job(options: Options) -> Job:
     has_covariates = options.prevalence or options.content
-    begin_compiling("StructuralTopics" if has_covariates else "CorrelatedTopics", options)
+    shared.begin_compiling("StructuralTopics" if has_covariates else "CorrelatedTopics", options)
     from pgmult.topics.data.corpus import StructuredCorpus
     from pgmult.topics.models.correlated import CorrelatedTopics
     from pgmult.topics.models.structural import StructuralTopics
@@ -166,41 +140,31 @@ def _job(options: argparse.Namespace) -> Job:
     name = Path(options.corpus).name
     notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
     keep = (*model.default_keep, *(["theta"] if keep_theta else []))
-    return Job(model, corpus, _draws_kept(keep, model, corpus, options), notes)
-
-
-def _draws_kept(
-    names: Sequence[str], model: "TopicModel[Any, Any]", corpus: "Corpus",
-    options: argparse.Namespace,
-) -> dict[str, int]:  # fmt: skip
-    """Every how manyth draw is kept of each variable; of large ones as many as asked, or fit."""
-    absent = model.absent(corpus)
     content = getattr(corpus, "content", None)
     sizes = {
         "document": corpus.num_documents, "word": corpus.num_words, "topic": model.num_topics,
         "group": 1 if content is None else len(content.labels),
     }  # fmt: skip
+    stored = set(keep) & set(_LARGE) - set(model.absent(corpus))
     large = {
-        name: math.prod(sizes[axis] for axis in model.dims[name])
-        for name in names
-        if name in _LARGE and name not in absent
+        name: math.prod(sizes[of] for of in model.dims[name]) for name in keep if name in stored
     }
-    every = kept_every(large, _MOST_BYTES, options, keep=options.keep, more="--keep N for more")
-    return {name: every if name in large else 1 for name in names}
+    more = "--keep N for more"
+    every = shared.kept_every(large, _MOST_BYTES, options, keep=options.keep, more=more)
+    return Job(model, corpus, {name: every if name in large else 1 for name in keep}, notes)
 
 
 def _read_keywords(path: str) -> dict[str, list[str]]:
     """Words of topics by name, out of a file with a line for each."""
     keywords: dict[str, list[str]] = {}
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
         name, _, text = (piece.strip() for piece in line.partition(":"))
         words = [word.strip() for word in (text.split(",") if "," in text else text.split())]
-        if not name or not words or name in keywords:
+        if line.strip() and (not name or not words or name in keywords):
             why = "another name than before" if name in keywords else "a name, a colon and words"
             raise ValueError(f"{path}, line {number}: must be {why}, got {line.strip()!r}")
-        keywords[name] = words
+        if line.strip():
+            keywords[name] = words
     return keywords
 
 
@@ -212,9 +176,7 @@ def _most_draws(corpus: Any, num_topics: int) -> int:
     return int(min(max(_WORK / max(1.0, work), _FEWEST_DRAWS), _MOST_DRAWS))
 
 
-def _read_documents(
-    options: argparse.Namespace, needed: Sequence[str] = ()
-) -> tuple[Any, list[str]]:
+def _read_documents(options: Options, needed: Sequence[str] = ()) -> tuple[Any, list[str]]:
     """The corpus that options describe, and what to say of it.
 
     Columns of formulas that the corpus needs, besides its covariates, are `needed`.
@@ -223,24 +185,23 @@ def _read_documents(
 
     source = recognise(options.corpus)
     formulas = [getattr(options, name, None) for name in _COVARIATES]
-    said = []
+    columns = {name: getattr(options, name) for name in _COLUMNS[1:]}
+    said = ""
     if source.kind == "table":
-        table = read_table(options.corpus, options)
-        table, left_out = complete_for([*formulas, *needed], table, options)
-        said += [left_out] if left_out else []
-        columns = {name: getattr(options, name) for name in _COLUMNS[1:]}
+        table = shared.read_table(options.corpus, options)
+        table, said = shared.complete_for([*formulas, *needed], table, options)
         corpus = table.corpus(options.column, **columns, **_choices(options))
     else:
-        for name in _COLUMNS[1:]:
-            if getattr(options, name) is not None:
+        for name, value in columns.items():
+            if value is not None:
                 raise ValueError(f"--{name} is for tables, and {options.corpus} is a {source.kind}")
-        corpus = read_corpus(options.corpus, **_of_files(options))
-    if any(formulas):
-        if source.kind != "table":
+        if any(formulas):
             raise ValueError(
                 f"--prevalence and --content need the columns of a table, and {options.corpus} is"
                 f" a {source.kind}"
             )
+        corpus = read_corpus(options.corpus, **_of_files(options))
+    if any(formulas):
         prevalence, content = formulas
         try:
             corpus = corpus.with_covariates(prevalence or "~ 1", content=content)
@@ -248,19 +209,17 @@ def _read_documents(
             raise ValueError(str(error)) from None
     beside = options.vocabulary or source.vocabulary
     words = f" with the words of {beside}" if beside else ""
-    return corpus, [f"{options.corpus} ({source.kind}){words}: {corpus}", *said]
+    return corpus, [f"{options.corpus} ({source.kind}){words}: {corpus}", *([said] if said else [])]
 
 
-def _choices(options: argparse.Namespace) -> dict[str, Any]:
+def _choices(options: Options) -> dict[str, Any]:
     """How words are chosen."""
-    names = (
-        "min_count", "min_documents", "max_document_share", "max_words", *_TEXTS
-    )  # fmt: skip
+    names = ("min_count", "min_documents", "max_document_share", "max_words", *_TEXTS)
     choices = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     return choices | ({"stop_words": ()} if options.stop_words == "none" else {})
 
 
-def _of_files(options: argparse.Namespace) -> dict[str, Any]:
+def _of_files(options: Options) -> dict[str, Any]:
     """How files that are no tables are read, and how words are chosen."""
     names = ("vocabulary", "column", "delimiter", "encoding")
     how = {name: getattr(options, name) for name in names}
@@ -282,27 +241,24 @@ def _repeats(corpus: "Corpus") -> int:
     """How many documents have the words of one before them, each as often, and more than one."""
     if corpus.num_tokens > _MOST_COMPARED:
         return 0
-    starts = corpus.indptr.tolist()
-    parts = [
-        (corpus.words[a:b].tobytes(), corpus.counts[a:b].tobytes())
-        for a, b in pairwise(starts)
-        if b - a > 1
-    ]
+    rows = [slice(a, b) for a, b in pairwise(corpus.indptr.tolist()) if b - a > 1]
+    parts = [(corpus.words[row].tobytes(), corpus.counts[row].tobytes()) for row in rows]
     return len(parts) - len(set(parts))
 
 
 # --------------------------------------------------------------------------- what a run is asked
 
 
-_SHOW = """
---words N>=1  Words per topic (default: 8)
+_NUM_WORDS = "--words N>=1  Words per topic (default: 8)"
+_SHOW = f"""
+{_NUM_WORDS}
 --by probability|frex  Measure by which words are ranked (default: probability)
 --topic K>=1  Show this topic only
 --documents N>=0  Documents per topic
 """
 
 
-def _report(run: StoredRun, options: argparse.Namespace | None) -> Any:
+def _report(run: StoredRun, options: Options | None) -> Any:
     asked: dict[str, Any] = {}
     if options is not None:
         if options.documents:
@@ -320,19 +276,19 @@ _TOPIC = "--topic K>=1...  Show these topics only"
 _CONTENT = f"""
 GROUPS  Two groups to compare
 {_TOPIC}
---words N>=1  Words per topic (default: 8)
+{_NUM_WORDS}
 --figure FILE  Draw the answer to a file, such as x.svg
 """
 
 
-def _effects(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
+def _effects(run: StoredRun, options: Options, arguments: dict[str, object]) -> object:
     shares = run.ask("effects", **arguments)
     if options.difference is not None:
         shares = shares.difference(options.column, *options.difference)
     return shares if options.topic is None else shares.take(options.topic)
 
 
-def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
+def _content(run: StoredRun, options: Options, arguments: dict[str, object]) -> None:
     content = run.ask("content")
     groups = ", ".join(map(str, content.groups))
     if not options.groups:
@@ -349,30 +305,28 @@ def _content(run: StoredRun, options: argparse.Namespace, arguments: dict[str, o
         place = options.figure
         if place is not None and len(compared) > 1:
             place = place.with_name(f"{place.stem}-{topic}{place.suffix}")
-        draw(one, place)
-    return
+        shared.draw(one, place)
 
 
-def _read_others(run: StoredRun, options: argparse.Namespace) -> tuple["Corpus", str]:
+def _read_others(run: StoredRun, options: Options) -> tuple["Corpus", str]:
     """Other documents, read as those of a run were, and what they are."""
     from pgmult.datasets.readers import COUNTED, recognise
 
     kind = recognise(options.corpus).kind
     if kind != "table":
-        unfollow(options, [*_COLUMNS, *_COVARIATES, *READING[2:], "delimiter"])
-    unfollow(options, _TEXTS if kind in COUNTED else ["vocabulary"])
+        shared.unfollow(options, [*_COLUMNS, *_COVARIATES, *shared.READING[2:], "delimiter"])
+    shared.unfollow(options, _TEXTS if kind in COUNTED else ["vocabulary"])
     table = getattr(run.data, "table", None)
     if kind not in COUNTED and options.ngrams is None:  # a corpus that was packed knows its own
         losses = None if table is None else table.losses
         options.ngrams = None if losses is None else losses.ngrams
     recipe = run.notes.get("recipe", {})
-    corpus, said = _read_documents(
-        options, [recipe[name] for name in _COVARIATES if name in recipe]
-    )
+    needed = [recipe[name] for name in _COVARIATES if name in recipe]
+    corpus, said = _read_documents(options, needed)
     return corpus, "\n".join(said)
 
 
-def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
+def _refit(run: StoredRun, options: Options, arguments: dict[str, object]) -> None:
     run.must_answer("refit")
     if options.prevalence is None:
         raise ValueError("--prevalence must say what shares of topics depend on, such as '~ party'")
@@ -382,7 +336,7 @@ def _refit(run: StoredRun, options: argparse.Namespace, arguments: dict[str, obj
     print(f"{said}\nContinue with: pgmult topics effects {shlex.quote(str(options.out))} COLUMN")
 
 
-def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
+def _predict(run: StoredRun, options: Options, arguments: dict[str, object]) -> object:
     from pgmult.topics.exports import document_columns
     from pgmult.topics.summaries.effects import topic_names
 
@@ -393,6 +347,10 @@ def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, o
     return document_columns(predicted.topics, predicted.corpus, topic_names(run.posterior, None))
 
 
+_NEW = "CORPUS  New documents, in the form that fit reads"
+_REFIT = shared.asides(
+    "CORPUS  Documents, in the form that fit reads\n--out RUN!  New run directory"
+)
 _MERGE = """
 GROUPS  Name and numbers of topics to unite, such as economy=3,7
 --out RUN!  New run directory, with a page
@@ -410,7 +368,7 @@ def _group(text: str) -> tuple[str, list[int]]:
     return name.strip(), topics
 
 
-def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
+def _merge(run: StoredRun, options: Options, arguments: dict[str, object]) -> None:
     groups = dict(options.groups)
     if len(groups) < len(options.groups):
         raise ValueError("each name must occur once: economy=3,7 has all topics of a group")
@@ -419,17 +377,17 @@ def _merge(run: StoredRun, options: argparse.Namespace, arguments: dict[str, obj
 
     made.save(options.out, with_data=True)
     merged = StoredRun(options.out, made, run.notes)
-    _report(merged, None).save(options.out / PAGE)
+    _report(merged, None).save(options.out / shared.PAGE)
     names = "; ".join(topic_names(made, None)[: len(groups)])
-    print(f"United topics: {names}\nPage: {options.out / PAGE}")
+    print(f"United topics: {names}\nPage: {options.out / shared.PAGE}")
 
 
-def _export(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> None:
-    for path in run.ask("export", **arguments):
+def _export(run: StoredRun, options: Options, arguments: dict[str, object]) -> None:
+    for path in run.ask("export", options.out):
         print(path)
 
 
-def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -> object:
+def _compare(first: StoredRun, second: StoredRun, options: Options) -> object:
     compared = first.ask("compare", second.posterior, num_words=options.words)
     if not options.json:
         print(f"first   {first.path}\nsecond  {second.path}\n")
@@ -447,11 +405,11 @@ CORPUS  Corpus, in the form that fit reads
 
 
 def _add_pack(pack: argparse.ArgumentParser) -> None:
-    add_options(pack, _PACK)
+    shared.add_options(pack, _PACK)
     _add_corpus(pack)
 
 
-def _pack(options: argparse.Namespace) -> int:
+def _pack(options: Options) -> int:
     from pgmult.datasets.packing import pack_files
     from pgmult.topics.data.packed import losses_of
 
@@ -463,12 +421,10 @@ def _pack(options: argparse.Namespace) -> int:
         **_of_files(options),
     )  # fmt: skip
     print(f"{options.out}: {corpus}")
-    losses = losses_of(options.out)
+    losses, out = losses_of(options.out), shlex.quote(str(options.out))
     if losses is not None:
         print(f"\n{losses}")
-    print(
-        f"\nContinue with: pgmult topics fit {shlex.quote(str(options.out))} --topics 50 --out run"
-    )
+    print(f"\nContinue with: pgmult topics fit {out} --topics 50 --out run")
     return 0
 
 
@@ -482,29 +438,27 @@ CORPUS  Corpus, in the form that fit reads
 
 
 def _add_search(search: argparse.ArgumentParser) -> None:
-    add_options(search, _SEARCH)
-    SEED.add(search)
-    add_options(search, RUNNING)
-    add_writing(search)
+    shared.add_options(search, _SEARCH)
+    shared.SEED.add(search)
+    shared.add_options(search, shared.RUNNING)
+    shared.add_writing(search)
     _add_corpus(search)
     _add_covariates(search)
 
 
-def _search(options: argparse.Namespace) -> int:
+def _search(options: Options) -> int:
     from pgmult.topics.scores.selection import search_num_topics
 
-    silence_reported_warnings()
+    shared.silence_reported_warnings()
     corpus, said = _read_documents(options)
     _print_corpus(corpus, said)
-    choice = search_num_topics(
-        corpus, options.topics, draws=options.draws, tune=options.tune,
-        chains=options.chains, cores=options.cores, random_seed=options.seed,
-        progressbar=not options.quiet,
-    )  # fmt: skip
-    print_answer(choice, options)
+    how = shared.running(options)
+    del how["store"]
+    shared.print_answer(search_num_topics(corpus, options.topics, **how), options)
     return 0
 
 
+_ONE_OR_MORE = {"nargs": "+", "type": _group, "metavar": "NAME=K,K"}
 ROOM = Room(
     TOPICS,
     "Topic models of a corpus",
@@ -514,73 +468,37 @@ ROOM = Room(
     "    --prevalence '~ party + year'",
     "the topics of a corpus",
     draws=_MOST_DRAWS, tune=200, add_fit=_add_fit, job=_job, report=_report, compare=_compare,
-    add_show=lambda parser: add_options(parser, _SHOW),
-    add_compare=lambda parser: add_options(parser, "--words N>=1  Words per topic (default: 8)"),
-    takes_cluster=True,
-    recipe=Recipe(_COLUMNS, (*READING, *_TEXTS, "documents", "vocabulary", "weight", *_COVARIATES)),
+    add_show=lambda parser: shared.add_options(parser, _SHOW),
+    add_compare=lambda parser: shared.add_options(parser, _NUM_WORDS),
+    takes_cluster=True, recipe=shared.Recipe(_COLUMNS, _AS_BEFORE),
     questions=(
-        Question(
-            "effects", "Show how shares of topics depend on a covariate",
-            [DIFFERENCE, asides(_TOPIC)],
-            first=["variable"], skip=["chain", "num_simulated"], names={"variable": "column"},
-            ask=_effects,
-        ),
-        Question(
-            "content", "Show the words that groups use for a topic",
-            [asides(_CONTENT, groups={"nargs": "*", "metavar": "GROUP"})], only=[], ask=_content,
-            writes=False,
-        ),
-        Question(
-            "shares", "Show average shares of topics by a column of the documents", first=["by"],
-            skip=["chain"], names={"by": "column"},
-        ),
-        Question(
-            "quotes", "Show texts of the documents with the largest share of a topic",
-            skip=["chain"], names={"num_quotes": "quotes", "max_characters": "characters"},
-        ),
-        Question(
-            "check", "Compare the data with data that the model simulates", skip=["chain"],
-            names={"groups": "by"},
-        ),
-        Question(
-            "predict", "Predict shares of topics in new documents",
-            [
-                asides("CORPUS  New documents, in the form that fit reads"), Option(_add_corpus),
-                GAPS,
-            ],
-            only=["new_levels", "probability", "random_seed"], ask=_predict, tidy=True,
-        ),
-        Question(
-            "refit", "Sample the effects of covariates in other documents, with a run's topics",
-            [
-                asides(
-                    "CORPUS  Documents, in the form that fit reads\n--out RUN!  New run directory"
-                ),
-                Option(_add_corpus), Option(_add_covariates),
-            ],
-            only=["random_seed"], ask=_refit, writes=False,
-        ),
-        Question(
-            "merge", "Unite topics that belong together in a new run",
-            [asides(_MERGE, groups={"nargs": "+", "type": _group, "metavar": "NAME=K,K"})], only=[],
-            ask=_merge, writes=False,
-        ),
-        Question(
-            "export", "Write a run as files for other programs",
-            (
-                option(
-                    "--out", to="folder", type=Path, required=True, metavar="FOLDER",
-                    help="Folder for the files",
-                ),
-            ),
-            only=[], ask=_export, writes=False,
-        ),
+        Question("effects", "Show how shares of topics depend on a covariate",
+                 [shared.DIFFERENCE, shared.asides(_TOPIC)], first=["variable"],
+                 skip=["chain", "num_simulated"], names={"variable": "column"}, ask=_effects),
+        Question("content", "Show the words that groups use for a topic",
+                 [shared.asides(_CONTENT, groups={"nargs": "*", "metavar": "GROUP"})], only=[],
+                 ask=_content, writes=False),
+        Question("shares", "Show average shares of topics by a column of the documents",
+                 first=["by"], skip=["chain"], names={"by": "column"}),
+        Question("quotes", "Show texts of the documents with the largest share of a topic",
+                 skip=["chain"], names={"num_quotes": "quotes", "max_characters": "characters"}),
+        Question("check", "Compare the data with data that the model simulates", skip=["chain"],
+                 names={"groups": "by"}),
+        Question("predict", "Predict shares of topics in new documents",
+                 [shared.asides(_NEW), shared.Option(_add_corpus), shared.GAPS],
+                 only=["new_levels", "probability", "random_seed"], ask=_predict, tidy=True),
+        Question("refit", "Sample effects of covariates in other documents, with a run's topics",
+                 [_REFIT, shared.Option(_add_corpus), shared.Option(_add_covariates)],
+                 only=["random_seed"], ask=_refit, writes=False),
+        Question("merge", "Unite topics that belong together in a new run",
+                 [shared.asides(_MERGE, groups=_ONE_OR_MORE)], only=[], ask=_merge, writes=False),
+        Question("export", "Write a run as files for other programs",
+                 [shared.asides("--out FOLDER!  Folder for the files")], only=[], ask=_export,
+                 writes=False),
     ),
     more=(
-        (
-            "pack", "Write a corpus that may be larger than memory, for fit to read from disk",
-            _add_pack, _pack,
-        ),
+        ("pack", "Write a corpus that may be larger than memory, for fit to read from disk",
+         _add_pack, _pack),
         ("search", "Compare numbers of topics on held-out words", _add_search, _search),
     ),
 )  # fmt: skip

@@ -24,9 +24,9 @@ from pgmult.core.sklearn import as_seed, as_threads
 from pgmult.core.typing import FloatArray
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
-from pgmult.topics.draws import mean_of
 from pgmult.topics.fits.new_documents import fold_in
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.topics.runs import mean_of
 from pgmult.topics.scores.completion import completion_score
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import topic_stability

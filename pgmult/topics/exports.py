@@ -16,7 +16,7 @@ from pgmult.core.tabled import write_csv
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import data_of_run, names_along
+from pgmult.topics.runs import data_of_run, names_along
 from pgmult.topics.summaries.documents import DocumentTopics, document_topics
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain, mean_topics

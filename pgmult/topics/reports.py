@@ -15,14 +15,14 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
-from pgmult.core.estimands import places_of
+from pgmult.core.estimands import Estimand, places_of
 from pgmult.core.figures.base import Figure, panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.labels import value_texts
@@ -35,34 +35,12 @@ from pgmult.formulas.language import names_in, parse
 from pgmult.sampling import diagnostics
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import FEW_DRAWS, MERGED, as_draws, independent_draws, quantile
 from pgmult.topics.plots import trace
+from pgmult.topics.runs import FEW_DRAWS, MERGED, as_draws, independent_draws, quantile
 from pgmult.topics.scores.rivals import compare_with_rivals
+from pgmult.topics.summaries import correlations, documents, effects
 from pgmult.topics.summaries.checks import check
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords, content
-from pgmult.topics.summaries.correlations import (
-    PairCorrelation,
-    TopicCorrelations,
-    strongest_pairs,
-    topic_correlations,
-)
-from pgmult.topics.summaries.documents import (
-    Quote,
-    Quotes,
-    averages,
-    corpus_of,
-    in_bins,
-    quotes,
-    source_of,
-)
-from pgmult.topics.summaries.effects import (
-    TopicShares,
-    document_weights,
-    effects,
-    topic_names,
-    variance_shares,
-    with_draws_column,
-)
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
 from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
 from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
@@ -82,6 +60,9 @@ _CHECKED_DRAWS, _DRAWS = 20, 400  # of checks, and of effects: enough for a firs
 _SHARE_DRAWS = 4000  # of shares of topics, over all chains
 _RATIO_LIMIT = 5.0  # of a logarithm to base 2: beyond it ratios are drawn at the edge
 _SMALL = (240.0, 150.0)  # pixels of a curve beside others
+
+Observed = list[tuple[IntArray, FloatArray]]
+"""The documents of each group, and their values of a column."""
 
 _STYLE = Markup("""
 h3 { font-size: 1em; margin: 1em 0 .2em; } td, th { padding-right: .8em; }
@@ -151,31 +132,22 @@ def report(
     as_choice(by, "by", SCORES)
     count = as_positive_int(num_documents, "num_documents", minimum=0)
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
-    if comparison is True and topic is None:
-        comparison = compare_with_rivals(run)
     topics = _TopicTable.of(run, by, num_words, count)
     if topic is not None:
         return topics.of_topic(topic).save(page)
     sections, worth = [topics.section()], {"shares of topics": topics.worth}
     if "keyword_shares" in run:
-        named = keywords(run)
-        table = with_draws_column(named.table(), independent_draws(named.draws, run.num_chains))
-        sections.append(Section("Topics with keywords", table=table))
+        sections.append(_with_draws("Topics with keywords", keywords(run), run))
     compared = [
         "The model was not compared with LDA and word frequencies: .report(comparison=True) does."
     ]
-    if isinstance(comparison, Comparison):
-        compared = comparison.sentences
-        sections.append(comparison.section())
+    if comparison:
+        made = compare_with_rivals(run) if comparison is True else comparison
+        compared, sections = made.sentences, [*sections, made.section()]
     about, more = _of_covariates(run, topics, weight, worth)
-    sections += [*more, topics.stability_section()]
-    together = list[str]()
-    if topics.correlations is not None:
-        together, section = _correlations(topics)
-        sections.append(section)
-    if topics.documents is not None:
-        sections.append(_documents(topics.documents))
-    sections.append(_diagnostics(run))
+    together, pairs = _together(topics)
+    quoted = [] if topics.quotes is None else [_documents(topics.quotes)]
+    sections += [*more, topics.stability_section(), *pairs, *quoted, _diagnostics(run)]
     verdict = [
         topics.largest, *_long_document(run), *together, *about, *compared, *topics.words_of_most,
         topics.agreement, *_mixing(run, worth),
@@ -198,15 +170,15 @@ class _TopicTable:
     shares: FloatArray
     worth: FloatArray
     stability: TopicStability
-    coherence: FloatArray | None
+    coherence: FloatArray
     exclusivity: FloatArray
-    documents: Quotes | None
-    correlations: TopicCorrelations | None
+    quotes: documents.Quotes | None
+    pairs: correlations.TopicCorrelations | None
 
     @classmethod
     def of(cls, run: Posterior, by: str, num_words: int, num_documents: int) -> "_TopicTable":
-        stability = topic_stability(run)
-        chain, correlations, documents = stability.matches.reference + 1, None, None
+        stability, quotes, pairs = topic_stability(run), None, None
+        chain = stability.matches.reference + 1
         chains = aligned_chains(run, None, "topic_shares")
         draws = np.stack(list(placed_draws(run, "topic_shares", chains, _SHARE_DRAWS)))
         shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
@@ -215,20 +187,20 @@ class _TopicTable:
         scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
         if num_documents and ("theta" in run or "psi" in run):
-            documents = quotes(run, numbers.tolist(), num_documents, chain=chain)
+            quotes = documents.quotes(run, numbers.tolist(), num_documents, chain=chain)
         if "mu" in run and "Sigma" in run:
-            correlations = topic_correlations(run).take(numbers).excess()
-        probable, names = scores["probability"], topic_names(run, chain)
-        most_probable = probable.top(_JUDGED)
-        corpus = corpus_of(run)
+            pairs = correlations.topic_correlations(run).take(numbers).excess()
+        probable, names = scores["probability"], effects.topic_names(run, chain)
+        judged = [probable.top(_JUDGED)[k] for k in order]
+        corpus = documents.corpus_of(run)
         return cls(
             numbers, [names[k] for k in order], by,
             {name: [topics[k] for k in order] for name, topics in best.items()},
-            probable.used_alike(shares[0], {word.word for of in most_probable for word in of}),
+            probable.used_alike(shares[0], {word.word for of in judged for word in of}),
             shares[:, order], independent_draws(draws, run.num_chains)[order],
             stability.take(numbers),
-            None if corpus is None else npmi([most_probable[k] for k in order], corpus),
-            exclusivity(probable.mean, _JUDGED)[order], documents, correlations,
+            np.full(len(order), np.nan) if corpus is None else npmi(judged, corpus),
+            exclusivity(probable.mean, _JUDGED)[order], quotes, pairs,
         )  # fmt: skip
 
     @property
@@ -292,57 +264,42 @@ class _TopicTable:
     def section(self) -> Section:
         """The table of topics."""
         cells = [f"{100 * x:.1f} ± {100 * sd:.1f}" for x, sd in self.shares.T]
+        share, again, several = self.shares[0], self.stability.found_again, self.num_chains > 1
         columns = [
-            Column("topic", self.numbers, "no."),
-            Column("share", self.shares[0], "share, %", cells),
+            Column("topic", self.numbers, "no."), Column("share", share, "share, %", cells),
             Column("share_sd", self.shares[1]),
-        ]
+        ]  # fmt: skip
         legend = ["share: of all words, posterior mean ± sd"]
-
-        def add(text: str, *column: Any) -> None:
-            columns.append(Column(*column))
-            legend.append(text)
-
-        if not np.isnan(self.worth).all():
-            text = (
-                "draws: effective draws behind the share; a row in parentheses has fewer than"
-                f" {FEW_DRAWS:.0f}, or another chain would probably not find its topic"
-            )
-            add(text, "independent_draws", self.worth, "draws", number(0))
-        if self.num_chains > 1:
+        if several:
             legend[0] += (
                 ", over the chains that found it; words and numbers are those of chain"
                 f" {self.chain}, the best of {self.num_chains}"
             )
-            text = "chains: number of chains that found it"
-            add(text, "chains", self.stability.chains, "chains")
-            columns.append(Column("apart", self.stability.mean_distance))
-        again = self.stability.found_again
-        if not np.isnan(again).any():
-            cells = [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]
-            text = "again: probability that one more chain finds it, at least"
-            add(
-                f"{text} {100 * LIKELY:.0f} % outside parentheses",
-                "again",
-                again,
-                "again, %",
-                cells,
-            )
-        if self.coherence is not None:
-            text = f"NPMI: do its {_JUDGED} most probable words share documents, 0 by chance"
-            add(f"{text}, 1 always", "npmi", self.coherence, "NPMI", number(2))
-        text = (
-            f"exclusivity: sum of FREX over its {_JUDGED} most probable words; FREX words are both"
-            " frequent in a topic and exclusive to it"
-        )
-        add(text, "exclusivity", self.exclusivity, "exclusivity", number(1))
+        shown = [
+            (Column("independent_draws", self.worth, "draws", number(0)),
+             "draws: effective draws behind the share; a row in parentheses has fewer than"
+             f" {FEW_DRAWS:.0f}, or another chain would probably not find its topic"),
+            (Column("chains", self.stability.chains, "chains"),
+             "chains: number of chains that found it"),
+            (Column("apart", self.stability.mean_distance), ""),
+            (Column("again", again, "again, %", [f"{p:.0f}" for p in np.clip(100 * again, 1, 99)]),
+             "again: probability that one more chain finds it, at least"
+             f" {100 * LIKELY:.0f} % outside parentheses"),
+            (Column("npmi", self.coherence, "NPMI", number(2)),
+             f"NPMI: do its {_JUDGED} most probable words share documents, 0 by chance, 1 always"),
+            (Column("exclusivity", self.exclusivity, "exclusivity", number(1)),
+             f"exclusivity: sum of FREX over its {_JUDGED} most probable words; FREX words are both"
+             " frequent in a topic and exclusive to it"),
+        ]  # fmt: skip
+        for column, text in shown:
+            if not np.isnan(column.values).all() and (several or column.name != "chains"):
+                columns.append(column)
+                legend += [text] * bool(text)
         narrow = Table("", columns, (~self.is_reliable).tolist())
+        listed = {"words": (self.by, f"words by {self.by}"), "frex": ("frex", "words by FREX")}
         words = [
             Column(name, [" ".join(word.word for word in of) for of in self.words[which]], head)
-            for name, which, head in (
-                ("words", self.by, f"words by {self.by}"), ("frex", "frex", "words by FREX")
-            )
-            if name == "words" or self.by != "frex"
+            for name, (which, head) in listed.items() if name != self.by
         ]  # fmt: skip
         wide = [*columns[:3], *words, *columns[3:]]  # on a narrow screen the others scroll
         return Section(
@@ -376,29 +333,34 @@ class _TopicTable:
             again = self.stability.found_again[k]
             if not np.isnan(again):
                 facts.append(f"found again with probability {again:.2f}")
-        if self.coherence is not None:
+        if not np.isnan(self.coherence).all():
             facts.append(f"NPMI {self.coherence[k]:.2f}")
         facts.append(f"exclusivity {self.exclusivity[k]:.2f} of {_JUDGED}")
         words = [(f"{word.mean:.3f} ± {word.sd:.3f}", word.word) for word in self.words[self.by][k]]
         above = f"Top words, {self.by} ± posterior sd within chain {self.chain}"
         sections = [Section(above, rows=words)]
-        if self.documents is not None:
-            shown = [(_share_text(quote),) for quote in self.documents.quotes[k]]
+        if self.quotes is not None:
+            shown = [(_share_text(quote),) for quote in self.quotes.quotes[k]]
             above = "Documents with the largest share of it, posterior mean and 90 % interval"
             sections.append(Section(above, rows=shown))
-        if self.correlations is not None:
+        if self.pairs is not None:
             rows = [
                 (str(pair), self.names[pair.first + pair.second - k])
-                for pairs in strongest_pairs(self.correlations, len(self.names) ** 2)
+                for pairs in correlations.strongest_pairs(self.pairs, len(self.names) ** 2)
                 for pair in [pair for pair in pairs if k in pair[:2]][:_PAIRS]
             ]
             sections.append(Section("Topics beside it: correlation beyond sizes", rows=rows))
         return Report(f"Topic {self.names[k]}: {', '.join(facts)}", [], sections)
 
 
+def _with_draws(title: str, made: Estimand, run: Posterior) -> Section:
+    worth = independent_draws(made.draws, run.num_chains)
+    return Section(title, table=effects.with_draws_column(made.table(), worth))
+
+
 def _long_document(run: Posterior) -> list[str]:
     """Say which document has most of the words that shares are of, if one stands out so."""
-    corpus = corpus_of(run)
+    corpus = documents.corpus_of(run)
     if corpus is None or not corpus.num_tokens:
         return []
     totals = corpus.totals
@@ -412,13 +374,13 @@ def _long_document(run: Posterior) -> list[str]:
     ]
 
 
-def _share_text(quote: Quote) -> str:
+def _share_text(quote: documents.Quote) -> str:
     """Such as ``svd .91 [.85, .95]``."""
     mean, lower, upper = (f"{x:.2f}".removeprefix("0") for x in quote[1:4])
     return f"{quote.document} {mean} [{lower}, {upper}]"
 
 
-def _documents(shown: Quotes) -> Section:
+def _documents(shown: documents.Quotes) -> Section:
     """Documents where topics are largest: texts to unfold, or names."""
     texts = [list(map(_share_text, of)) for of in shown.quotes]
     by_topic = list(zip(shown.names, texts, strict=True))
@@ -454,41 +416,39 @@ def _details(title: str | Markup, inside: object, **attributes: object) -> Marku
     return tag("details", tag("summary", title), shown, **attributes)
 
 
-def _correlations(topics: _TopicTable) -> tuple[list[str], Section]:
+def _together(topics: _TopicTable) -> tuple[list[str], list[Section]]:
     """Pairs of topics that occur together: reliable ones in a sentence, all in a table."""
-    correlations, names = cast(TopicCorrelations, topics.correlations), topics.names
-    again = topics.is_reliable
+    of, names, again = topics.pairs, topics.names, topics.is_reliable
+    if of is None:
+        return [], []
 
-    def worth_of(pairs: Sequence[PairCorrelation]) -> FloatArray:
-        places = [pair.first for pair in pairs], [pair.second for pair in pairs]
-        return independent_draws(correlations.draws[:, places[0], places[1]], topics.num_chains)
+    def worth_of(pairs: Sequence[correlations.PairCorrelation]) -> FloatArray:
+        draws = of.draws[:, [pair.first for pair in pairs], [pair.second for pair in pairs]]
+        return independent_draws(draws, topics.num_chains)
 
-    together, _ = strongest_pairs(correlations, len(names) ** 2)
+    together, _ = correlations.strongest_pairs(of, len(names) ** 2)
     sure = [p for p in together if p.lower > 0.0 and again[p.first] and again[p.second]][:_PAIRS]
     most = [
         f'"{names[pair.first]}" with "{names[pair.second]}"'
-        for pair, worth in zip(sure, worth_of(sure), strict=True)
-        if not worth < FEW_DRAWS
-    ][:2]
-    said = f"Topics that go together most: {', '.join(most)}."
-    pairs = [pair for of in strongest_pairs(correlations, _PAIRS) for pair in of]
+        for pair, worth in zip(sure, worth_of(sure), strict=True) if not worth < FEW_DRAWS
+    ][:2]  # fmt: skip
+    said = Leading(f"Topics that go together most: {', '.join(most)}.", "together")
+    pairs = [pair for some in correlations.strongest_pairs(of, _PAIRS) for pair in some]
     parts = [
         Column("correlation", [pair.mean for pair in pairs], "correlation", list(map(str, pairs))),
         Column("first", [names[pair.first] for pair in pairs], "of"),
         Column("second", [names[pair.second] for pair in pairs], "and"),
     ]
-    note = (
+    section = Section(
+        "Topics that go together (+) and that avoid each other (-)",
         "Correlation of two topics' shares over documents, less what shares that sum to one show"
-        " anyway: 0 where topics are unrelated. Posterior mean"
-        f" [{100 * correlations.probability:g} % interval], {correlations.scope}. All pairs,"
-        " similar topics side by side; a dot: the interval contains zero. Rest on a cell to read"
-        " its correlation."
-    )
-    return [Leading(said, "together")] if most else [], Section(
-        "Topics that go together (+) and that avoid each other (-)", note,
-        table=with_draws_column(Table("", parts), worth_of(pairs)),
-        figures=[correlations.figure()], key="together",
+        f" anyway: 0 where topics are unrelated. Posterior mean [{100 * of.probability:g} %"
+        f" interval], {of.scope}. All pairs, similar topics side by side; a dot: the interval"
+        " contains zero. Rest on a cell to read its correlation.",
+        table=effects.with_draws_column(Table("", parts), worth_of(pairs)),
+        figures=[of.figure()], key="together",
     )  # fmt: skip
+    return [said] if most else [], [section]
 
 
 # --------------------------------------------------------------------------- covariates
@@ -501,7 +461,7 @@ def _of_covariates(
 
     How many independent draws intervals of each kind rest on is added to `worth`.
     """
-    verdict, sections, data = list[str](), list[Section](), corpus_of(run)
+    verdict, sections, data = list[str](), list[Section](), documents.corpus_of(run)
     if not isinstance(data, StructuredCorpus) or "coefficients" not in run:
         return verdict, sections
     columns = data.design.columns
@@ -509,8 +469,8 @@ def _of_covariates(
     few = [name for name, of in levels.items() if 0 < len(of) <= _FEW_LABELS]
     numbers = [name for name, of in levels.items() if not of]
 
-    def shares(name: str, by: str | None = None) -> TopicShares:
-        made = effects(run, name, by=by, weight=weight, max_draws=_DRAWS)
+    def shares(name: str, by: str | None = None) -> effects.TopicShares:
+        made = effects.effects(run, name, by=by, weight=weight, max_draws=_DRAWS)
         return made.take(topics.numbers)
 
     for name in few:
@@ -523,37 +483,35 @@ def _of_covariates(
             clear = not any(table.faint or [])  # else points are grey, whichever label they are of
             sections.append(Section(title, table=table, figures=drawn, is_drawn=clear, shown=0))
         varying = " and ".join(other for other in numbers if other in beside)
-        for label in others:
-            gap = cast(TopicShares, of_column.difference(name, label, first))
-            title = (
-                f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}{f' by {by}' if by else ''}"
-            )
+        over = f" Averages over {varying}, which the difference varies with." if varying else ""
+        gaps = [
+            cast(effects.TopicShares, of_column.difference(name, label, first)) for label in others
+        ]
+        for gap in gaps:
+            title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
+            title += f" by {by}" if by else ""
             is_named = topics.stability.is_likely & ~(gap.worth < FEW_DRAWS)
-            over = f" Averages over {varying}, which the difference varies with." if varying else ""
             verdict.append(Leading(_largest_difference(gap, title, is_named) + over, title))
             drawn = [replace(gap.points(), caption="")]
             sections.append(Section(title, table=gap.table(), figures=drawn, is_drawn=not by))
-            kind = f"differences by {name}"
-            worth[kind] = np.append(worth.get(kind, np.empty(0)), gap.worth)
+        if gaps:
+            worth[f"differences by {name}"] = np.concatenate([gap.worth.ravel() for gap in gaps])
     has_shares = "theta" in run or "psi" in run
     for name in numbers:
         together = [other for other in few if other in _multiplied(data, name)]
-        by = next((o for o in [*together, *few] if o in together or len(levels[o]) <= _FEW_GROUPS),
-                  None)  # fmt: skip
+        together += [other for other in few if len(levels[other]) <= _FEW_GROUPS]
+        by = next(iter(together), None)
         curves = shares(name, by)
         of_curve = np.median(curves.worth.reshape(-1, len(topics.names)), axis=0)
         worth[f"curves along {name}"] = of_curve
         observed, is_rough = _observed(data, name, by), of_curve < FEW_DRAWS
         points = _plain_averages(run, data, observed, weight) if has_shares else []
-        section = _curves(curves, is_rough, observed, points)
-        is_named = topics.stability.is_likely & ~is_rough
-        said = _largest_change(curves, observed, is_named)
-        verdict += [Leading(sentence, section.title) for sentence in said]
-        sections.append(section)
+        sections.append(_curves(curves, is_rough, observed, points))
+        said = _largest_change(curves, observed, topics.stability.is_likely & ~is_rough)
+        verdict += [Leading(sentence, sections[-1].title) for sentence in said]
     if data.design.terms:
-        terms = variance_shares(run)
-        table = with_draws_column(terms.table(), independent_draws(terms.draws, run.num_chains))
-        sections.append(Section("What goes with random terms", table=table))
+        terms = effects.variance_shares(run)
+        sections.append(_with_draws("What goes with random terms", terms, run))
     if data.content is not None and "group_topics" in run:
         groups = content(run)
         sections.append(_words(groups.compare(groups.groups[1], groups.groups[0], topics.numbers)))
@@ -562,9 +520,8 @@ def _of_covariates(
         named = [name for name in few if "group_topics" not in run]
         named += [] if data.content is None else [data.content.name]
         checks = check(run, groups=named or None, max_draws=_CHECKED_DRAWS)
-        section = checks.section()
-        verdict.append(Leading(checks.verdict, section.title))
-        sections.append(replace(section, shown=0))
+        sections.append(replace(checks.section(), shown=0))
+        verdict.append(Leading(checks.verdict, sections[-1].title))
     return verdict, sections
 
 
@@ -575,7 +532,7 @@ def _multiplied(data: StructuredCorpus, name: str) -> set[str]:
     return {other for of in products if name in of for other in of if other != name}
 
 
-def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) -> str:
+def _largest_difference(gap: effects.TopicShares, title: str, is_reported: BoolArray) -> str:
     """Say whether any topic differs beyond its interval, and which of the named ones do most."""
     mean, (lower, upper) = gap.mean, gap.interval()
     differs = (lower > 0.0) | (upper < 0.0)
@@ -589,11 +546,10 @@ def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) ->
     if not len(sure):
         return f"{text}; none of these differences is reliable yet."
     best = sorted(map(tuple, sure.tolist()), key=lambda at: -abs(mean[at]))[:3]
-    where = (
-        [f" ({gap.axes[0]} {label})" for label in gap.labels[gap.axes[0]]] if mean.ndim > 1 else []
-    )
+    axis = gap.axes[0]
+    labels = gap.columns_of(axis).get(axis, ())
     parts = ", ".join(
-        f'"{gap.names[at[-1]]}"{"".join(where[g] for g in at[:-1])}'
+        f'"{gap.names[at[-1]]}"{"".join(f" ({axis} {labels[g]})" for g in at[:-1])}'
         f" {100 * mean[at]:+.1f} [{100 * lower[at]:+.1f}, {100 * upper[at]:+.1f}]"
         for at in best
     )
@@ -602,7 +558,7 @@ def _largest_difference(gap: TopicShares, title: str, is_reported: BoolArray) ->
 
 
 def _largest_change(
-    curves: TopicShares, observed: Sequence[tuple[IntArray, FloatArray]], is_named: BoolArray
+    curves: effects.TopicShares, observed: Observed, is_named: BoolArray
 ) -> list[str]:
     """Say which reliable topic's share changes most along a number, where there are documents."""
     *groups, along, _ = curves.axes
@@ -622,9 +578,8 @@ def _largest_change(
         for k in np.flatnonzero(is_named).tolist():
             mean = of_group.mean[inside, k]
             first, last = sorted((int(mean.argmin()), int(mean.argmax())))
-            change = of_group.draws[:, inside[last], k] - of_group.draws[:, inside[first], k]
-            share_above = np.nanmean(change > 0.0)
-            size = float(abs(mean[last] - mean[first]))
+            draws, size = of_group.draws[:, inside, k], float(abs(mean[last] - mean[first]))
+            share_above = np.nanmean(draws[:, last] - draws[:, first] > 0.0)
             if size > largest and abs(share_above - 0.5) > 0.5 * curves.probability:
                 largest, where = size, f", {groups[0]} {label}" if groups else ""
                 said = [
@@ -640,11 +595,9 @@ def _in_percent(share: float) -> str:
 
 
 def _curves(
-    shares: TopicShares,
-    is_rough: BoolArray,
-    observed: Sequence[tuple[IntArray, FloatArray]],
+    shares: effects.TopicShares, is_rough: BoolArray, observed: Observed,
     points: Sequence[tuple[FloatArray, FloatArray]],
-) -> Section:
+) -> Section:  # fmt: skip
     """Curves along a number, each where its group has documents, and plain averages beside them."""
     *groups, along, _ = shares.axes
     in_percent = replace(shares, draws=100.0 * shares.draws)
@@ -653,7 +606,9 @@ def _curves(
     def cut(line: Line, topic: int) -> Line:
         """The line where its group has documents, and averages of these."""
         _, values = observed[line.colour]
-        line = _inside(line, (values.min(), values.max()))
+        places = (line.x >= values.min()) & (line.x <= values.max())
+        bands = [(low[places], high[places]) for low, high in line.bands]
+        line = replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
         if not points:
             return line
         where, draws = points[line.colour]
@@ -661,19 +616,14 @@ def _curves(
         low, high = quantile(of_topic, [tail, 1.0 - tail], axis=0)
         return replace(line, points=(where, np.nanmean(of_topic, axis=0)), spread=(low, high))
 
-    def curve(topic: int) -> Lines:
-        lines = in_percent.at(topic=topic).curves(along)
-        if len(lines.lines) == len(observed):
-            return replace(lines, lines=[cut(line, topic) for line in lines.lines])
-        return lines
-
+    drawn = []
     names = zip(shares.columns_of("topic")["topic"], shares.names, is_rough.tolist(), strict=True)
-    drawn = [
-        replace(
-            curve(k), size=_SMALL, has_legend=False, y_label=f"{name}{' (rough)' * rough}"
-        ).svg()
-        for k, name, rough in names
-    ]  # fmt: skip
+    for k, name, rough in names:
+        figure = in_percent.at(topic=k).curves(along)
+        if len(figure.lines) == len(observed):
+            figure = replace(figure, lines=[cut(line, k) for line in figure.lines])
+        label = f"{name}{' (rough)' * rough}"
+        drawn.append(replace(figure, size=_SMALL, has_legend=False, y_label=label).svg())
     labels = shares.columns_of(groups[0])[groups[0]] if groups else [""]
     keys = [Line(str(label), g, np.zeros(1), np.zeros(1)) for g, label in enumerate(labels)]
     few = f" Rough: most of a curve has fewer than {FEW_DRAWS:.0f} effective draws."
@@ -687,9 +637,7 @@ def _curves(
     )  # fmt: skip
 
 
-def _observed(
-    data: StructuredCorpus, name: str, by: str | None
-) -> list[tuple[IntArray, FloatArray]]:
+def _observed(data: StructuredCorpus, name: str, by: str | None) -> Observed:
     """The documents of each group of a column, and their values of another one, dates in years."""
     columns = data.design.columns
     names = [str(column) for column in columns.names]
@@ -699,17 +647,9 @@ def _observed(
     return [(of_group, values[of_group]) for of_group in rows]
 
 
-def _inside(line: Line, ends: tuple[float, float]) -> Line:
-    """The part of a curve where its group has documents."""
-    places = (line.x >= ends[0]) & (line.x <= ends[1])
-    bands = [(low[places], high[places]) for low, high in line.bands]
-    return replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
-
-
 def _plain_averages(
-    run: Posterior, data: StructuredCorpus, observed: Sequence[tuple[IntArray, FloatArray]],
-    weight: str | None,
-) -> list[tuple[FloatArray, FloatArray]]:  # fmt: skip
+    run: Posterior, data: StructuredCorpus, observed: Observed, weight: str | None
+) -> list[tuple[FloatArray, FloatArray]]:
     """Averages of the documents of each group along a column.
 
     Of a group: the mean value of the column in each part of its range, and draws of the shares
@@ -717,11 +657,13 @@ def _plain_averages(
     """
     codes, places = np.zeros(data.num_documents, dtype=np.int64), list[FloatArray]()
     for rows, values in observed:
-        parts = in_bins(values)
+        parts = documents.in_bins(values)
         codes[rows] = sum(map(len, places)) + parts
         places.append(np.bincount(parts, values) / np.bincount(parts))
-    weights = None if weight is None else document_weights(data, weight)
-    draws = averages(run, codes, aligned_chains(run, None, source_of(run)), _DRAWS, weights)
+    weights = None if weight is None else effects.document_weights(data, weight)
+    draws = documents.averages(
+        run, codes, aligned_chains(run, None, documents.source_of(run)), _DRAWS, weights
+    )
     ends = np.cumsum([len(of_group) for of_group in places])[:-1]
     return list(zip(places, np.split(draws, ends, axis=1), strict=True))
 
@@ -799,7 +741,7 @@ def _rounded_up(draws: float) -> int:
 
 def _drift(run: Posterior) -> float:
     """Largest rise of a chain's log likelihood between its halves, nats a word; 0 without data."""
-    corpus, values = corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
+    corpus, values = documents.corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
     half = values.shape[1] // 2
     moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
     return 0.0 if corpus is None else float(moved.max() / max(corpus.num_tokens, 1))

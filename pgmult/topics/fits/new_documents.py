@@ -64,18 +64,9 @@ from pgmult.core.validate import new_key
 from pgmult.formulas.terms import GroupTerm
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics import runs
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
-from pgmult.topics.draws import (
-    as_chain,
-    as_draws,
-    as_unmerged,
-    of_chain,
-    prior_at,
-    regression_variables,
-    share_of_draws,
-    spread,
-)
 from pgmult.topics.models.structural import StructuralTopics
 from pgmult.topics.models.topic_model import NormalTopics
 from pgmult.topics.summaries.documents import DocumentTopics, moments_of
@@ -141,10 +132,10 @@ def fold_in(
         If the number of words is not the posterior's, or the posterior is of another model or
         does not know its model, or the covariates are not coded as those of the posterior.
     """
-    place = as_chain(as_unmerged(run), chain)
+    place = runs.as_chain(runs.as_unmerged(run), chain)
     link, prior = _prior_of(run, corpus, place)
-    (topics,) = of_chain(run, place, "topics", beside=_WORDS)
-    used = spread(len(topics), max_draws)
+    (topics,) = runs.of_chain(run, place, "topics", beside=_WORDS)
+    used = runs.spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
     corpus = corpus_from(corpus, "corpus")
@@ -159,16 +150,16 @@ def fold_in(
     if "mu" not in prior:
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
-        (varied,) = of_chain(run, place, "group_topics", beside=_WORDS)
+        (varied,) = runs.of_chain(run, place, "group_topics", beside=_WORDS)
     psi = np.broadcast_to(
-        prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
+        runs.prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
     )
     theta = link.probs(psi)
     for draw in used:
         words = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
         if varied is not None:
             words = np.ascontiguousarray(words.swapaxes(0, 1)).reshape(num_topics, -1)
-        psi_prior, by_word = prior_at(prior, int(draw), design), np.ascontiguousarray(words.T)
+        psi_prior, by_word = runs.prior_at(prior, int(draw), design), np.ascontiguousarray(words.T)
         for _ in range(sweeps + (warm_up if draw == used[0] else 0)):
             topic_counts = np.empty((count, num_topics), dtype=np.int64)
             over_rows(
@@ -236,12 +227,12 @@ def _prior_of(
             " labels and knots: make it with data.new_documents(corpus, table), data being what was"
             " sampled"
         )
-    return run.link, _at_words(run, place, regression_variables(run, corpus))
+    return run.link, _at_words(run, place, runs.regression_variables(run, corpus))
 
 
 def _at_words(run: Posterior, place: int, names: Sequence[str]) -> dict[str, Any]:
     """A chain's draws of some variables, of the draws at which its topics were kept."""
-    return dict(zip(names, of_chain(run, place, *names, beside=_WORDS), strict=True))
+    return dict(zip(names, runs.of_chain(run, place, *names, beside=_WORDS), strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -405,7 +396,7 @@ def predict(
     probability = as_probability(probability, "probability")
     new_levels = as_flag(new_levels, "new_levels")
     seed = as_seed(random_seed)
-    as_draws(as_unmerged(run), "topics")
+    runs.as_draws(runs.as_unmerged(run), "topics")
     num_words = int(run["topics"].shape[-1])
     new, words, tokens = align_words(corpus, run.coords.get("word"), num_words)
     names = list(map(str, range(1, new.num_documents + 1) if new.names is None else new.names))
@@ -421,7 +412,7 @@ def predict(
     pieces = []
     for one in chains:
         folded = fold_in(
-            run, new, chain=one.chain + 1, max_draws=share_of_draws(max_draws, len(chains)),
+            run, new, chain=one.chain + 1, max_draws=runs.share_of_draws(max_draws, len(chains)),
             sweeps=sweeps, random_seed=seed + one.chain,
         )  # fmt: skip
         pieces += [one.place(draw.theta) for draw in folded]

@@ -30,9 +30,9 @@ from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import as_unmerged, of_chain, share_of_draws, spread
 from pgmult.topics.fits.new_documents import align_words
 from pgmult.topics.models.structural import StructuralTopics, StructuralTopicsState
+from pgmult.topics.runs import as_unmerged, of_chain, share_of_draws, spread
 from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import Allocation

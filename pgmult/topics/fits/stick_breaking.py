@@ -57,17 +57,7 @@ from pgmult.priors.dirichlet import dirichlet_divergence
 from pgmult.priors.gaussian import expected_log_det, niw_divergence
 from pgmult.topics.compiled.variational_topics import Found, Given, infer_documents, sum_covariances
 from pgmult.topics.data.corpus import Corpus, as_corpus
-from pgmult.topics.fits.mean_field import (
-    MeanFieldFit,
-    as_precision,
-    as_words,
-    mean_theta,
-    num_pieces,
-    refuse_failed,
-    refuse_unfitted,
-    until_settled,
-    word_counts,
-)
+from pgmult.topics.fits import mean_field
 from pgmult.topics.models.correlated import CorrelatedTopics
 
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
@@ -107,7 +97,7 @@ class DocumentPosterior:
         The Monte Carlo error of `mean_theta` is some 5 % of theta's posterior standard deviation.
         """
         J, eye = self.potential.J, np.eye(self.mean.shape[1])
-        return mean_theta(
+        return mean_field.mean_theta(
             StickBreaking(), self.mean, lambda rows: self._precision + J[rows, :, None] * eye
         )
 
@@ -137,7 +127,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariationalTopics(MeanFieldFit):
+class VariationalTopics(mean_field.MeanFieldFit):
     """q(topics) and q(mu, Sigma): a value and a `pgmult.variational.Fit`; `update` gives a new one.
 
     Attributes
@@ -189,8 +179,8 @@ class VariationalTopics(MeanFieldFit):
         num_documents : int, optional
             How many documents there are in all; those of `corpus` if left out.
         """
-        corpus = as_words(corpus)
-        refuse_unfitted(as_kind(model, "model", CorrelatedTopics))
+        corpus = mean_field.as_words(corpus)
+        mean_field.refuse_unfitted(as_kind(model, "model", CorrelatedTopics))
         state = model.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)
         sizes = scale * state.topic_counts.sum(axis=0)
@@ -234,7 +224,7 @@ class VariationalTopics(MeanFieldFit):
         VariationalTopics
             With step size 1 and all documents this is one iteration of `fit_cavi`.
         """
-        minibatch = as_words(minibatch, "minibatch")
+        minibatch = mean_field.as_words(minibatch, "minibatch")
         if step_size is None:
             step_size = _step_size(self.num_updates + 1, delay, forgetting)
         step_size = as_real(step_size, "step_size", above=0.0, maximum=1.0)
@@ -279,7 +269,7 @@ class VariationalTopics(MeanFieldFit):
         by_word = np.exp(np.ascontiguousarray((log_topics - shift).T))
         count, n = corpus.num_documents, num_topics - 1
         cov = self.gaussian.scale / self.gaussian.dof
-        precision = as_precision(cov)
+        precision = mean_field.as_precision(cov)
         if start is None:
             mean = np.tile(self.gaussian.mean, (count, 1))
             var = np.tile(np.diagonal(cov), (count, 1))
@@ -294,11 +284,11 @@ class VariationalTopics(MeanFieldFit):
         statuses = over_rows(
             infer_documents, count, corpus.entries, fixed, tolerance, max_steps, local
         )
-        refuse_failed(statuses, "mean-field posterior")
+        mean_field.refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
             MvNormal(self.gaussian.mean, cov), DiagonalPotential(local.J, local.h), mean, var,
             local.taken, local.steps, precision, local.scores,
-            word_counts(corpus, local.weights, local.theta, by_word),
+            mean_field.word_counts(corpus, local.weights, local.theta, by_word),
         )  # fmt: skip
 
     def _toward(
@@ -307,7 +297,7 @@ class VariationalTopics(MeanFieldFit):
         """Move natural parameters by `step_size` towards their optimum given the documents."""
         target = self.model.start_concentration() + scale * documents._word_counts
         count, n = documents.mean.shape
-        pieces = num_pieces(count)
+        pieces = mean_field.num_pieces(count)
         totals = np.zeros((pieces, n, n))
         over_rows(
             sum_covariances, pieces, documents._precision, documents.potential.J, totals, grain=1
@@ -362,7 +352,7 @@ def fit_cavi(
         If the corpus has no tokens, or an argument is out of range.
     """
     as_kind(model, "model", CorrelatedTopics)
-    corpus = as_words(corpus)
+    corpus = mean_field.as_words(corpus)
     max_iterations = as_positive_int(max_iterations, "max_iterations")
     tolerance = as_real(tolerance, "tolerance", above=0.0)
     rng = np.random.default_rng(as_seed(random_seed))
@@ -377,7 +367,7 @@ def fit_cavi(
                 yield q.bound(documents).total
                 q = q._toward(documents, 1.0, 1.0)
 
-        history, converged = until_settled(bounds(), max_iterations, tolerance)
+        history, converged = mean_field.until_settled(bounds(), max_iterations, tolerance)
     return replace(q, method="cavi", history=history, converged=converged)
 
 
@@ -420,7 +410,7 @@ def fit_svi(
         Its objective is an estimate of the bound during the last pass.
     """
     as_kind(model, "model", CorrelatedTopics)
-    corpus = as_words(corpus)
+    corpus = mean_field.as_words(corpus)
     batch_size = as_positive_int(batch_size, "batch_size")
     max_epochs = as_positive_int(max_epochs, "max_epochs")
     tolerance = as_real(tolerance, "tolerance", above=0.0)
@@ -444,7 +434,7 @@ def fit_svi(
                     q = q._toward(documents, total / len(rows), step_size)
                 yield float(np.mean(bounds))
 
-        history, converged = until_settled(means(), max_epochs, tolerance)
+        history, converged = mean_field.until_settled(means(), max_epochs, tolerance)
     return replace(q, history=history, converged=converged)
 
 

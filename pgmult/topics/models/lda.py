@@ -36,21 +36,9 @@ from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
 from pgmult.topics.models.topic_model import OF_TOPICS, Concentration, NumTopics, WordConcentration
+from pgmult.topics.updates import collapsed
+from pgmult.topics.updates import word_concentration as concentration
 from pgmult.topics.updates.allocation import AllocatedTopics, shares_of
-from pgmult.topics.updates.collapsed import (
-    Allocation,
-    collapsed_sweeps,
-    count_topics,
-    random_allocation,
-    sample_concentrations,
-)
-from pgmult.topics.updates.word_concentration import (
-    CENTRE,
-    log_evidence,
-    prior_concentration,
-    sample_concentration,
-    start_concentration,
-)
 
 _START_ALPHA_SUM = 5.0
 
@@ -70,7 +58,7 @@ class LDAState:
 
     assignments: Annotated[IntArray, "token"]
     alpha: Annotated[FloatArray, "topic"]
-    word_concentration: float = CENTRE
+    word_concentration: float = concentration.CENTRE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +118,7 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         documents = np.repeat(np.arange(data.num_documents), data.totals)
         running = np.cumsum(theta, axis=1)[documents]
         u = rng.random((len(documents), 1)) * running[:, -1:]
-        eta = prior_concentration(rng, self.word_concentration)
+        eta = concentration.prior_concentration(rng, self.word_concentration)
         return LDAState(np.sum(running < u, axis=1), alpha, eta)
 
     def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
@@ -141,23 +129,25 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
 
     def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
         """Uniform assignments; where learned, alpha = 5 / K."""
-        allocation = random_allocation(rng, data, self.num_topics)
+        allocation = collapsed.random_allocation(rng, data, self.num_topics)
         even = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
         alpha = even if self.alpha is None else np.array(self.alpha)
-        eta = start_concentration(self.word_concentration)
+        eta = concentration.start_concentration(self.word_concentration)
         return LDAState(allocation.assignments, alpha, eta)
 
     def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
         """All assignments, then alpha and eta where they are learned."""
         at, eta = self._allocation(state, data), state.word_concentration
-        allocation = collapsed_sweeps(rng, data, at, state.alpha, eta)
+        allocation = collapsed.collapsed_sweeps(rng, data, at, state.alpha, eta)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
-        eta = sample_concentration(rng, self.word_concentration, eta, allocation.word_counts.T)
+        eta = concentration.sample_concentration(
+            rng, self.word_concentration, eta, allocation.word_counts.T
+        )
         return LDAState(allocation.assignments, alpha, eta)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
         """Log p(words | assignments), the topics integrated out."""
-        evidence = log_evidence(self._allocation(state, data).word_counts.T)
+        evidence = concentration.log_evidence(self._allocation(state, data).word_counts.T)
         return evidence(state.word_concentration)
 
     def theta(self, state: LDAState, data: Corpus) -> FloatArray:
@@ -177,8 +167,8 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         """The same as `topics`."""
         return self.topics(state, data)
 
-    def _allocation(self, state: LDAState, data: Corpus) -> Allocation:
-        return count_topics(data, state.assignments, self.num_topics)
+    def _allocation(self, state: LDAState, data: Corpus) -> collapsed.Allocation:
+        return collapsed.count_topics(data, state.assignments, self.num_topics)
 
     def _sample_alpha(
         self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
@@ -186,4 +176,6 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         """A draw of alpha given the topics of documents' tokens, where it is learned."""
         if self.alpha is not None:
             return alpha
-        return sample_concentrations(rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate)
+        return collapsed.sample_concentrations(
+            rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate
+        )

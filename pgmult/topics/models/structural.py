@@ -65,13 +65,7 @@ from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Sums
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.models.topic_model import (
-    OF_TOPICS,
-    BlockRows,
-    NumTopics,
-    TopicModel,
-    WordConcentration,
-)
+from pgmult.topics.models import topic_model
 from pgmult.topics.priors.regression import RegressedMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
@@ -135,7 +129,7 @@ class StructuralTopicsState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StructuralTopics(TopicModel[StructuredCorpus, StructuralTopicsState]):
+class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopicsState]):
     """Correlated topic model with covariates of prevalence and of content.
 
     Parameters
@@ -175,29 +169,32 @@ class StructuralTopics(TopicModel[StructuredCorpus, StructuralTopicsState]):
     all that prevalence needs, but no `pgmult.topics.content` and no `pgmult.topics.fold_in`.
     """
 
-    num_topics: NumTopics
-    word_concentration: WordConcentration = None
+    num_topics: topic_model.NumTopics
+    word_concentration: topic_model.WordConcentration = None
     regression: MatrixNormalInverseWishart | None = None
     start_sweeps: StartSweeps = START_SWEEPS
     effect_scale: Annotated[float, real(above=0.0, minimum=1e-6)] = 1.0
     content: ContentPrior = field(default_factory=ContentPrior)
     keywords: Any = None
-    block_rows: BlockRows = BLOCK_ROWS
+    block_rows: topic_model.BlockRows = BLOCK_ROWS
 
     state_type: ClassVar[type[Any]] = StructuralTopicsState
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(StructuralTopicsState) | {
-        **OF_TOPICS,
+        **topic_model.OF_TOPICS,
         "mu": ("topic",),
         "group_tokens": ("group", "topic"),
     }
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
     single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
-    summary_names: ClassVar[frozenset[str]] = TopicModel.summary_names | {"group_tokens", "mu"}
+    summary_names: ClassVar[frozenset[str]] = topic_model.TopicModel.summary_names | {
+        "group_tokens",
+        "mu",
+    }
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares", "coefficients", "effects")
     default_keep: ClassVar[tuple[str, ...]] = (
         "coefficients", "effects", "effect_variances", "group_topics",
-        "group_tokens", "content_concentration", *TopicModel.default_keep,
+        "group_tokens", "content_concentration", *topic_model.TopicModel.default_keep,
     )  # fmt: skip
 
     def _complete(self) -> None:

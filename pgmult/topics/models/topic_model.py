@@ -43,15 +43,7 @@ from pgmult.topics.data.corpus import (
 from pgmult.topics.priors.means import ConstantMean, PsiMean, PsiState
 from pgmult.topics.starts import find
 from pgmult.topics.starts.searches import Placement, Searched
-from pgmult.topics.updates.allocation import (
-    AllocatedTopics,
-    WordTables,
-    effective,
-    kept_counts,
-    no_counts,
-    shares_of,
-    word_probs,
-)
+from pgmult.topics.updates import allocation
 from pgmult.topics.updates.drifting import DriftingWords
 from pgmult.topics.updates.keywords import Keywords, KeywordsState, as_keywords
 from pgmult.topics.updates.swing import swing_psi
@@ -68,7 +60,7 @@ OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effect
 """Axes of what follows from the state of a topic model."""
 
 
-class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
+class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
     """Topics of words, theta_d = link(psi_d), psi_d Gaussian; sampled in blocks of documents."""
 
     __slots__ = ()
@@ -145,7 +137,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         """A state from the prior, its topic counts from the documents' totals."""
         psi, of_psi = self.psi_mean.prior(rng, data)
         words = self.words(data).prior(rng, data)
-        topic_counts = kept_counts(self.link(data).simulate(rng, psi, data.totals))
+        topic_counts = allocation.kept_counts(self.link(data).simulate(rng, psi, data.totals))
         return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
     def simulate(self, rng: np.random.Generator, state: PsiState, data: Documents) -> Documents:
@@ -173,7 +165,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
         psi = placed.flat_psi(self.link(data), placement.centre)
-        return {"psi": psi, "topic_counts": kept_counts(placed.allocation.topic_counts)}
+        return {"psi": psi, "topic_counts": allocation.kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
         self, rng: np.random.Generator, data: Documents, leaves: int = 4, *,
@@ -202,7 +194,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         psi, words = at.flat_psi(self.link(data)), self.words(data)
         drawn = words.start(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
-        topic_counts = kept_counts(at.allocation.topic_counts)
+        topic_counts = allocation.kept_counts(at.allocation.topic_counts)
         state: PsiState = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **drawn)
         for _ in range(words.start_sweeps):
             state = step(self, rng, state, data, partial(self.shared_step, words=words.held()))
@@ -218,13 +210,13 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     # ------------------------------------------------------------------------ sweeps
 
-    def sweep_tables(self, state: PsiState, data: Documents) -> WordTables:
+    def sweep_tables(self, state: PsiState, data: Documents) -> allocation.WordTables:
         """Tables that blocks of documents share in a sweep: topics and word counts."""
-        return WordTables(self.words(data).table(state), data.num_documents)
+        return allocation.WordTables(self.words(data).table(state), data.num_documents)
 
     def local_step(
         self, rng: np.random.Generator, state: PsiState, data: Documents,
-        tables: WordTables | None = None,
+        tables: allocation.WordTables | None = None,
     ) -> tuple[PsiState, None, Sums]:  # fmt: skip
         """Z and psi of a block of documents."""
         counted = tables or self.sweep_tables(state, data)
@@ -232,7 +224,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
         words = () if tables else counted.counts()
         psi = self._sample_psi(rng, state, topic_counts, data)
         of_psi = self.psi_mean.sums(state, psi, data)
-        moved = replace(state, psi=psi, topic_counts=kept_counts(topic_counts))
+        moved = replace(state, psi=psi, topic_counts=allocation.kept_counts(topic_counts))
         return moved, None, Sums((*of_psi.exact, *words), of_psi.rounded)
 
     def shared_step(
@@ -286,7 +278,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Shares of topics, and expected ones where the mean of psi has others to report."""
-        shares = AllocatedTopics.reported(self, draw)
+        shares = allocation.AllocatedTopics.reported(self, draw)
         psi = self.psi_mean.reported(draw)
         if not len(psi):
             return shares
@@ -294,7 +286,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     def topic_shares(self, state: PsiState, data: Documents) -> FloatArray:
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
-        return shares_of(state.topic_counts.sum(axis=0))
+        return allocation.shares_of(state.topic_counts.sum(axis=0))
 
     def version_tokens(self, state: PsiState, data: Corpus) -> IntArray:
         """Tokens of each topic in each version of the topics, ``(num_versions, num_topics)``."""
@@ -314,7 +306,7 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
             by_word = self.summary_table(state, data)
         tokens = data.by_version()
         with np.errstate(divide="ignore"):
-            log_probs = np.log(word_probs(tokens, self.theta(state, data), by_word.T))
+            log_probs = np.log(allocation.word_probs(tokens, self.theta(state, data), by_word.T))
         words = float(np.sum(tokens.counts * log_probs))
         more = self.psi_mean.summary(data)
         exact = (state.topic_counts.sum(axis=0), self.version_tokens(state, data), *more.exact)
@@ -322,11 +314,11 @@ class TopicModel(Checked, AllocatedTopics[Documents, PsiState]):
 
     def summarized(self, name: str, state: PsiState, summary: Sums, data: Documents) -> object:
         """A variable from the sums of all blocks."""
-        shares = shares_of(summary.exact[0])
+        shares = allocation.shares_of(summary.exact[0])
         if name == "topic_shares":
             return shares
         if name == "effective_topics":
-            return effective(shares)
+            return allocation.effective(shares)
         return self.psi_mean.summarized(name, state, summary, data)
 
 
@@ -358,7 +350,7 @@ class ExchangeableTopicsState(KeywordsState):
     topics: Annotated[FloatArray, "topic", "word"]
     topic_counts: Annotated[NDArray[np.int32], "document", "topic"]
     word_counts: NDArray[np.int32] = field(
-        default_factory=no_counts, kw_only=True, metadata={"has_prior": False}
+        default_factory=allocation.no_counts, kw_only=True, metadata={"has_prior": False}
     )
     word_concentration: float = field(default=CENTRE, kw_only=True)
 

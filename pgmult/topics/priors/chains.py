@@ -35,16 +35,7 @@ from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_nonnegative, as_positive, made, new_key
-from pgmult.topics.compiled.chains import (
-    ChainPotential,
-    ChainPrior,
-    Counts,
-    log_densities,
-    noise_of_chains,
-    normal_rows,
-    place_chains,
-    slice_chains,
-)
+from pgmult.topics.compiled import chains as compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,13 +90,13 @@ class ScalarChains(Checked):
     def place(self, noise: FloatArray) -> FloatArray:
         """The draw that standard normal `noise` of shape `shape` makes."""
         out = np.empty(self.shape)
-        over_rows(place_chains, len(out), *self._filtered(), noise, out, grain=1)
+        over_rows(compiled.place_chains, len(out), *self._filtered(), noise, out, grain=1)
         return out
 
     def noise_of(self, x: FloatArray) -> FloatArray:
         """The noise that `place` makes x from."""
         noise = np.empty(self.shape)
-        over_rows(noise_of_chains, len(noise), *self._filtered(), x, noise, grain=1)
+        over_rows(compiled.noise_of_chains, len(noise), *self._filtered(), x, noise, grain=1)
         return noise
 
     def surrogate(
@@ -136,25 +127,26 @@ class ScalarChains(Checked):
         array, ``(num_rows,)``
         """
         out = np.zeros(len(self.initial_var))
-        over_rows(
-            log_densities, len(out), rows, *self._filtered(), noise, Counts(taken, reaching), out,
-            grain=1,
-        )  # fmt: skip
+        counts = compiled.Counts(taken, reaching)
+        given = (*self._filtered(), noise, counts)
+        over_rows(compiled.log_densities, len(out), rows, *given, out, grain=1)
         return out
 
     def _noise(self, rng: np.random.Generator) -> FloatArray:
         noise = np.empty(self.shape)
-        over_rows(normal_rows, len(noise), new_key(rng), noise, grain=1)
+        over_rows(compiled.normal_rows, len(noise), new_key(rng), noise, grain=1)
         return noise
 
-    def _prior(self) -> ChainPrior:
+    def _prior(self) -> compiled.ChainPrior:
         """The prior, as compiled functions take it."""
-        return ChainPrior(self.centre, self.persistence, self.initial_var, self.innovation_var)
+        return compiled.ChainPrior(
+            self.centre, self.persistence, self.initial_var, self.innovation_var
+        )
 
-    def _filtered(self) -> tuple[ChainPrior, ChainPotential]:
+    def _filtered(self) -> tuple[compiled.ChainPrior, compiled.ChainPotential]:
         """The prior and the potential, as compiled functions take them."""
         potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
-        return self._prior(), ChainPotential(potential.J, potential.h)
+        return self._prior(), compiled.ChainPotential(potential.J, potential.h)
 
     def slice(
         self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
@@ -172,8 +164,6 @@ class ScalarChains(Checked):
         taken, reaching : arrays of the same shape
         """
         out = np.array(x, dtype=np.float64, order="C")
-        over_rows(
-            slice_chains, len(out), new_key(rng), self._prior(), Counts(taken, reaching), out,
-            grain=1,
-        )  # fmt: skip
+        given = self._prior(), compiled.Counts(taken, reaching)
+        over_rows(compiled.slice_chains, len(out), new_key(rng), *given, out, grain=1)
         return out

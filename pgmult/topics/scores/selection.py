@@ -39,9 +39,9 @@ from pgmult.topics.data.corpus import (
     corpus_from,
     split_tokens,
 )
-from pgmult.topics.draws import most_probable
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
+from pgmult.topics.runs import most_probable
 from pgmult.topics.scores.completion import DocumentCompletion
 from pgmult.topics.summaries.words import exclusivity, npmi
 

@@ -24,19 +24,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
 from pgmult.topics.data.corpus import Corpus, Documents
 from pgmult.topics.priors.means import PsiState
-from pgmult.topics.starts.searches import (
-    Placement,
-    Searched,
-    counted,
-    documents_to_search,
-    grown,
-    is_too_large_to_sweep,
-    leaf,
-    only_words,
-    search_leaves,
-    settled,
-    thinned,
-)
+from pgmult.topics.starts import searches
 
 if TYPE_CHECKING:
     from pgmult.topics.models.topic_model import TopicModel
@@ -52,37 +40,41 @@ def start_chain(
     begun = model.shared_start(rng, data)
     if begun is not None:
         return started(model, rng, *begun, data)
-    searched = leaf(rng, data, model.num_topics, model.start_concentration(), model.start_sweeps)
+    searched = searches.leaf(
+        rng, data, model.num_topics, model.start_concentration(), model.start_sweeps
+    )
     return model.from_allocation(rng, model.in_order(searched, data), data)
 
 
 def start_without_rows(
     model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents
-) -> tuple[PsiState, Placement] | None:
+) -> tuple[PsiState, searches.Placement] | None:
     """The start of a chain of a large corpus, searched in a part of it, without the rows.
 
     The state has the rows of that part; what all rows start from comes with it. None, and no random
     number drawn, where the corpus is not that large.
     """
-    if not is_too_large_to_sweep(data):
+    if not searches.is_too_large_to_sweep(data):
         return None
-    small = thinned(rng, data, model.num_topics)
-    chosen = documents_to_search(rng, small, model.num_topics)
+    small = searches.thinned(rng, data, model.num_topics)
+    chosen = searches.documents_to_search(rng, small, model.num_topics)
     if chosen is None:
         return None
-    subset = only_words(small, chosen)
-    searched = grown(rng, subset, model.num_topics, model.start_concentration(), model.start_sweeps)
+    subset = searches.only_words(small, chosen)
+    searched = searches.grown(
+        rng, subset, model.num_topics, model.start_concentration(), model.start_sweeps
+    )
     return _without_rows(model, rng, searched, small, chosen, data)
 
 
 def _without_rows(
-    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, searched: Searched,
+    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, searched: searches.Searched,
     small: Corpus, chosen: IntArray, data: Documents,
-) -> tuple[PsiState, Placement]:  # fmt: skip
+) -> tuple[PsiState, searches.Placement]:  # fmt: skip
     """The state of the searched part, and what all rows start from."""
-    words = data if small is data else only_words(data, chosen)
-    at = model.in_order(counted(rng, searched, small, words), data)
-    return model.from_part(rng, at, data[chosen]), Placement.of(at, model.link(data))
+    words = data if small is data else searches.only_words(data, chosen)
+    at = model.in_order(searches.counted(rng, searched, small, words), data)
+    return model.from_part(rng, at, data[chosen]), searches.Placement.of(at, model.link(data))
 
 
 def search(
@@ -91,15 +83,15 @@ def search(
 ) -> "TopicStart":  # fmt: skip
     """Search as `find_start` does."""
     sweeps = model.start_sweeps if sweeps is None else sweeps
-    small = thinned(rng, data, model.num_topics)
-    chosen = documents_to_search(rng, small, model.num_topics)
-    subset = small if chosen is None else only_words(small, chosen)
-    searched, first, leaf_loo = search_leaves(
+    small = searches.thinned(rng, data, model.num_topics)
+    chosen = searches.documents_to_search(rng, small, model.num_topics)
+    subset = small if chosen is None else searches.only_words(small, chosen)
+    searched, first, leaf_loo = searches.search_leaves(
         rng, subset, model.num_topics, model.start_concentration(), leaves, sweeps
     )
-    if chosen is None or not is_too_large_to_sweep(data):
-        whole = settled(rng, searched, subset, small, sweeps)
-        best = model.in_order(counted(rng, whole, small, data), data)
+    if chosen is None or not searches.is_too_large_to_sweep(data):
+        whole = searches.settled(rng, searched, subset, small, sweeps)
+        best = model.in_order(searches.counted(rng, whole, small, data), data)
         state, topics = model.from_allocation(rng, best, data), best.topics()
     else:
         state, placement = _without_rows(model, rng, searched, small, chosen, data)

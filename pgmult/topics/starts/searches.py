@@ -45,14 +45,8 @@ from pgmult.topics.compiled import starts as compiled
 from pgmult.topics.compiled.collapsed import Tallies
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.updates import collapsed
 from pgmult.topics.updates.allocation import allocate_tokens, sample_topics
-from pgmult.topics.updates.collapsed import (
-    Allocation,
-    collapsed_sweeps,
-    count_topics,
-    random_allocation,
-    sample_concentrations,
-)
 
 _ROWS = 2**14  # documents that are looked at together
 _FLAT = 0.25  # of a document's distance from the mean of psi, where chains begin, and
@@ -75,7 +69,7 @@ class Searched:
         Of words in topics.
     """
 
-    allocation: Allocation
+    allocation: collapsed.Allocation
     alpha: FloatArray
     eta: float
 
@@ -144,10 +138,10 @@ class Searched:
         allocation, alpha = self.allocation, self.alpha
         held = min(held, sweeps)
         if held:
-            allocation = collapsed_sweeps(rng, corpus, allocation, alpha, self.eta, held)
+            allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta, held)
         for _ in range(sweeps - held):
-            allocation = collapsed_sweeps(rng, corpus, allocation, alpha, self.eta)
-            alpha = sample_concentrations(
+            allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta)
+            alpha = collapsed.sample_concentrations(
                 rng, alpha, allocation.topic_counts, _ALPHA_SHAPE, _ALPHA_RATE
             )
         return Searched(allocation, alpha, self.eta)
@@ -167,14 +161,14 @@ class Searched:
             for counts in (self.allocation.topic_counts, self.allocation.word_counts)
         )
         assignments = np.argsort(order)[self.allocation.assignments]
-        allocation = Allocation(assignments, topic_counts, word_counts)
+        allocation = collapsed.Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
 
 
 def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:
     """Topics drawn uniformly, token by token."""
     alpha = np.full(num_topics, _ALPHA_SUM / num_topics)
-    return Searched(random_allocation(rng, corpus, num_topics), alpha, eta)
+    return Searched(collapsed.random_allocation(rng, corpus, num_topics), alpha, eta)
 
 
 def _tokens_of(at: Searched, corpus: Corpus) -> tuple[object, ...]:
@@ -230,7 +224,7 @@ def merge_topics(at: Searched, corpus: Corpus, merges: int) -> Searched:
     alpha = np.zeros(len(remaining))
     np.add.at(alpha, new, at.alpha)
     assignments = new[at.allocation.assignments]
-    return Searched(count_topics(corpus, assignments, len(remaining)), alpha, at.eta)
+    return Searched(collapsed.count_topics(corpus, assignments, len(remaining)), alpha, at.eta)
 
 
 START_SWEEPS = 100  # of a leaf
@@ -289,10 +283,10 @@ def counted(
 
 def _counts_of(
     rng: np.random.Generator, corpus: Corpus, theta: FloatArray, topics: FloatArray
-) -> Allocation:
+) -> collapsed.Allocation:
     topic_counts, word_counts = allocate_tokens(rng, corpus, theta, topics)
     none = np.zeros(0, dtype=np.int64)
-    return Allocation(none, topic_counts, np.ascontiguousarray(word_counts.T))
+    return collapsed.Allocation(none, topic_counts, np.ascontiguousarray(word_counts.T))
 
 
 def search_leaves(
@@ -420,7 +414,7 @@ class Placement:
         centre = np.empty(0) if link is None else searched.psi(link).mean(axis=0)
         return cls(searched.alpha, word_counts / word_counts.sum(axis=0), centre)
 
-    def place(self, rng: np.random.Generator, corpus: Corpus) -> Allocation:
+    def place(self, rng: np.random.Generator, corpus: Corpus) -> collapsed.Allocation:
         """Every token's topic, in a few passes over each document; of large counts as counts."""
         small = thinned(rng, corpus, len(self.alpha))
         if small is not corpus:
@@ -432,4 +426,4 @@ class Placement:
             place_tokens, corpus.num_documents, new_key(rng), corpus.entries, first, self.alpha,
             self.by_word, assignments,
         )  # fmt: skip
-        return count_topics(corpus, assignments, len(self.alpha))
+        return collapsed.count_topics(corpus, assignments, len(self.alpha))

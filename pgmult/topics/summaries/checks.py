@@ -40,17 +40,9 @@ from pgmult.core.tables import chosen_columns
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics import runs
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, Versions
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import (
-    as_chain,
-    as_draws,
-    as_unmerged,
-    data_of_run,
-    each_draw,
-    prior_at,
-    regression_variables,
-)
 from pgmult.topics.summaries.documents import in_bins
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import best_chain
@@ -107,13 +99,13 @@ def check(
         Dispersion; and words by document and by group, of all topics and of each. Costs O(draws
         (entries + documents * words) num_topics).
     """
-    corpus = data_of_run(as_unmerged(run), data, Corpus)
+    corpus = runs.data_of_run(runs.as_unmerged(run), data, Corpus)
     labels, numbers = _groups_of(corpus, groups), _numbers_of(run, corpus)
     rng = np.random.default_rng(as_seed(random_seed))
-    source = "theta" if "theta" in as_draws(run) else "psi"
+    source = "theta" if "theta" in runs.as_draws(run) else "psi"
     words = "group_topics" if "group_topics" in run else "topics"
-    as_draws(run, source, words)
-    place = best_chain(run) if chain is None else as_chain(run, chain)
+    runs.as_draws(run, source, words)
+    place = best_chain(run) if chain is None else runs.as_chain(run, chain)
     names = topic_names(run, place + 1)
     is_timed = isinstance(corpus, TimedCorpus)
     codes = np.zeros(corpus.num_documents, dtype=np.int64)
@@ -150,9 +142,9 @@ def check(
         return dict(zip(advice, values, strict=True))
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
-        needed = [source, words, *(regression_variables(run, corpus) if numbers else [])]
+        needed = [source, words, *(runs.regression_variables(run, corpus) if numbers else [])]
         draws = zip(
-            *(each_draw(run, name, place, max_draws, needed) for name in needed), strict=True
+            *(runs.each_draw(run, name, place, max_draws, needed) for name in needed), strict=True
         )
         for proportions, phi, *of_mean in draws:
             theta = proportions if source == "theta" else run.link.probs(proportions)
@@ -222,7 +214,7 @@ def _along(
     Those of the documents, and of documents whose psi is drawn from the regression.
     """
     one = {name: draw[None] for name, draw in prior.items()}
-    means, which, covariances = prior_at(one, 0, corpus.design)
+    means, which, covariances = runs.prior_at(one, 0, corpus.design)
     roots = np.linalg.cholesky(covariances)[which]
 
     def drawn() -> FloatArray:

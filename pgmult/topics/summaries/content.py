@@ -23,16 +23,8 @@ from pgmult.core.tabled import Column, Table, probability_text, with_interval
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics import runs
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.draws import (
-    FEW_DRAWS,
-    as_draws,
-    each_draw,
-    independent_draws,
-    mean_of,
-    names_along,
-    topic_places,
-)
 from pgmult.topics.summaries.effects import structured_data, topic_names, with_draws_column
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, placed_draws, scope_of
 
@@ -89,7 +81,7 @@ class GroupWords(Estimand):
     @property
     def worth(self) -> FloatArray:
         """Effective draws of the ratio of each word, ``(word,)``."""
-        return independent_draws(self.log_ratio.draws, self.num_chains)
+        return runs.independent_draws(self.log_ratio.draws, self.num_chains)
 
     @property
     def is_faint(self) -> bool:
@@ -132,7 +124,7 @@ class GroupWords(Estimand):
         places = {g: sorted(self.groups).index(g) for g in self.groups}
         first, second = self.groups
         colours = np.where(middle > 0.0, places[first], places[second])
-        colours[self.is_faint | (self.worth[order] < FEW_DRAWS)] = GREY
+        colours[self.is_faint | (self.worth[order] < runs.FEW_DRAWS)] = GREY
         step = max(1, int(limit) // 2)
         ticks = [t for t in range(-int(limit), int(limit) + 1) if t % step == 0]
         return Forest(
@@ -224,7 +216,7 @@ class Content(Answer):
         if pair[0] == pair[1]:
             raise ValueError(f"second must be another group than first, got {second!r} for both")
         count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
-        numbers = topic_places(topics, len(self.names))
+        numbers = runs.topic_places(topics, len(self.names))
         probability = as_probability(probability, "probability")
         gaps = self.mean[pair[0]] - self.mean[pair[1]]
         order = np.argsort(-gaps[numbers], axis=1, kind="stable")
@@ -327,14 +319,16 @@ def content(
             "run must be of data with content covariates, got none (name them in content= of"
             " pgmult.topics.with_covariates)"
         )
-    as_draws(run, "group_topics", "group_tokens")
+    runs.as_draws(run, "group_topics", "group_tokens")
     max_draws = as_positive_int(max_draws, "max_draws")
     chains = aligned_chains(run, chain, "group_topics")
-    mean = mean_of(placed_draws(run, "group_topics", chains, max_draws, axis=1))
-    tokens = [one.place(n) for one in chains for n in each_draw(run, "group_tokens", one.chain)]
+    mean = runs.mean_of(placed_draws(run, "group_topics", chains, max_draws, axis=1))
+    tokens = [
+        one.place(n) for one in chains for n in runs.each_draw(run, "group_tokens", one.chain)
+    ]
     return Content(
         [str(label) for label in data.content.labels], topic_names(run, chain),
-        names_along(run, "word", mean.shape[-1]), mean, np.stack(tokens),
+        runs.names_along(run, "word", mean.shape[-1]), mean, np.stack(tokens),
         scope_of(chains), run, chains, max_draws,
     )  # fmt: skip
 

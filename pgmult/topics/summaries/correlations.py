@@ -26,7 +26,7 @@ from pgmult.core.figures.pairs import Matrix
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import as_draws, of_chain, share_of_draws, spread, topic_places
+from pgmult.topics.runs import as_draws, of_chain, share_of_draws, spread, topic_places
 from pgmult.topics.summaries.effects import topic_names
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 

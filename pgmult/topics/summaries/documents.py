@@ -26,14 +26,8 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
-from pgmult.topics.draws import as_draws, mean_of, quantile, topic_places
-from pgmult.topics.summaries.effects import (
-    TopicShares,
-    columns_of,
-    document_weights,
-    topic_labels,
-    topic_names,
-)
+from pgmult.topics.runs import as_draws, mean_of, quantile, topic_places
+from pgmult.topics.summaries import effects
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
 _BLOCK = 2**24  # numbers in memory at a time
@@ -200,7 +194,7 @@ def shares(
     chain: int | None = None,
     max_draws: int = 400,
     probability: float = 0.9,
-) -> TopicShares:
+) -> effects.TopicShares:
     """Average shares of topics in the documents with each value of a column.
 
     These are plain averages, whatever prevalence depends on: look at them beside curves, which a
@@ -233,7 +227,7 @@ def shares(
         If there is no such column, or it has more than a hundred values.
     """
     data = run.data
-    cells = np.asarray(chosen_columns(columns_of(data), [by], "the corpus", "by")[by])
+    cells = np.asarray(chosen_columns(effects.columns_of(data), [by], "the corpus", "by")[by])
     labels = cells if cells.dtype.kind in "biufM" else np.array([str(cell) for cell in cells])
     values, codes = np.unique(labels, return_inverse=True)
     if len(values) > _MOST_VALUES:
@@ -242,10 +236,10 @@ def shares(
             " (round it, to decades or ten groups of equal size)"
         )
     chains = aligned_chains(run, chain, source_of(run))
-    weights = None if weight is None else document_weights(data, weight)
+    weights = None if weight is None else effects.document_weights(data, weight)
     draws = averages(run, codes, chains, max_draws, weights)
-    return TopicShares(
-        draws, (by, "topic"), {by: values.tolist(), "topic": topic_labels(run, chain)},
+    return effects.TopicShares(
+        draws, (by, "topic"), {by: values.tolist(), "topic": effects.topic_labels(run, chain)},
         caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
         probability=as_probability(probability, "probability"), num_chains=len(chains),
     )  # fmt: skip
@@ -407,7 +401,7 @@ def quotes(
     numbers = np.stack([shares.mean, shares.lower, shares.upper], axis=-1).tolist()
     quoted = [[Quote._make([called[i], *numbers[i][k], cut[i]]) for i in place[k]] for k in topics]
     note = "The run holds no texts, so documents are named only." if texts is None else ""
-    names = topic_names(run, chain)
+    names = effects.topic_names(run, chain)
     draws = shares.draws[:, place[topics], topics[:, None]].reshape(len(shares.draws), -1)
     names = [names[k] for k in topics]
     return Quotes((topics + 1).tolist(), names, quoted, probability, note, draws)

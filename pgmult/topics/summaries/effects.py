@@ -48,23 +48,9 @@ from pgmult.formulas.columns import listed
 from pgmult.formulas.design import Design, table_of
 from pgmult.formulas.terms import GroupTerm, Term
 from pgmult.sampling.posterior import Posterior
+from pgmult.topics import runs
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.draws import (
-    FEW_DRAWS,
-    as_draws,
-    data_of_run,
-    independent_draws,
-    names_along,
-    of_chain,
-    prior_at,
-    regression_variables,
-    share_of_draws,
-    spread,
-    telling,
-    topic_places,
-    united,
-)
 from pgmult.topics.summaries.matching import aligned_chains, best_chain, mean_topics, scope_of
 
 _FEW = 6  # different values that are taken one by one
@@ -272,7 +258,7 @@ def nesting(data: StructuredCorpus, variable: str) -> str:
 _NAME_WORDS = 3
 _WORTH = (
     "draws: effective draws behind an interval; with fewer than"
-    f" {FEW_DRAWS:.0f} it is not reliable (in parentheses or grey)."
+    f" {runs.FEW_DRAWS:.0f} it is not reliable (in parentheses or grey)."
 )
 
 
@@ -296,7 +282,7 @@ class TopicShares(Estimand):
     @property
     def worth(self) -> FloatArray:
         """Effective draws of each entry; nan where draws never change or are too few."""
-        return independent_draws(self.draws, self.num_chains)
+        return runs.independent_draws(self.draws, self.num_chains)
 
     @property
     def names(self) -> list[str]:
@@ -305,7 +291,7 @@ class TopicShares(Estimand):
 
     def take(self, topics: Sequence[int] | IntArray) -> Self:
         """The same of some topics, given by their numbers, in this order."""
-        rows = topic_places(topics, len(self.names))
+        rows = runs.topic_places(topics, len(self.names))
         words = [self.names[k] for k in rows]
         numbers = [self.columns_of("topic")["topic"][k] for k in rows]
         labels = {**self.labels, "topic": {"topic": numbers, "words": words}}
@@ -331,7 +317,7 @@ class TopicShares(Estimand):
         """A row for each topic, rough intervals in grey; numbers beside the rows of one point."""
         points, table = _by_topic(self, self.names).points(), self.table()
         worth = np.moveaxis(self.worth, -1, 0).reshape(len(points.labels), -1).T
-        colours = np.where(worth < FEW_DRAWS, GREY, np.arange(len(worth))[:, None])
+        colours = np.where(worth < runs.FEW_DRAWS, GREY, np.arange(len(worth))[:, None])
         shown = [column for column in table.parts if column.head and column.head != "topic"]
         cells = [Column(column.name, column.cells, column.head) for column in shown]
         return replace(points, colours=colours, cells=cells if len(worth) == 1 else ())
@@ -359,7 +345,7 @@ def with_draws_column(table: Table, worth: FloatArray) -> Table:
     return Table(
         f"{table.caption} {_WORTH}".strip(),
         [*table.parts, Column("independent_draws", worth.ravel(), "draws", number(0))],
-        (worth.ravel() < FEW_DRAWS).tolist(),
+        (worth.ravel() < runs.FEW_DRAWS).tolist(),
     )
 
 
@@ -440,8 +426,8 @@ def effects(
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
     data = structured_data(run, data)
     link = run.link
-    names = regression_variables(run, data)
-    as_draws(run, *names)
+    names = runs.regression_variables(run, data)
+    runs.as_draws(run, *names)
     rng = np.random.default_rng(as_seed(random_seed))
     values, design, weights, about = lay_out(
         data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng,
@@ -456,9 +442,9 @@ def effects(
     share = weights / (weights.sum() * noise.shape[1])
     rows, expected = np.arange(num_rows), []
     for one in chains:
-        draws = dict(zip(names, of_chain(run, one.chain, *names), strict=True))
-        for i in spread(len(draws["Sigma"]), share_of_draws(max_draws, len(chains))):
-            means, which, covariances = prior_at(draws, int(i), design)
+        draws = dict(zip(names, runs.of_chain(run, one.chain, *names), strict=True))
+        for i in runs.spread(len(draws["Sigma"]), runs.share_of_draws(max_draws, len(chains))):
+            means, which, covariances = runs.prior_at(draws, int(i), design)
             scattered = np.stack([noise @ root.T for root in np.linalg.cholesky(covariances)])
             shares = np.stack(
                 [
@@ -466,7 +452,7 @@ def effects(
                     for m, c in zip(np.split(means, size), np.split(which, size), strict=True)
                 ]
             )
-            expected.append(one.place(united(run, shares)))
+            expected.append(one.place(runs.united(run, shares)))
     labels: dict[str, Any] = {**values, "topic": topic_labels(run, chain)}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
@@ -501,7 +487,7 @@ def variance_shares(
             "run must be of a formula with random terms, such as (1 | author), got"
             f" {', '.join(design.names)}"
         )
-    as_draws(run, "effect_variances")
+    runs.as_draws(run, "effect_variances")
     sizes = np.asarray(run.stack("effect_variances"), dtype=np.float64)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
     titles = [f"({t.name})" if t.kind == "group" else t.name for t in design.terms]
@@ -543,14 +529,14 @@ def document_weights(data: Corpus, weight: str) -> FloatArray:
 
 def structured_data(run: Posterior, data: object = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
-    corpus: object = as_draws(run).data if data is None else data
+    corpus: object = runs.as_draws(run).data if data is None else data
     if data is None and not isinstance(corpus, StructuredCorpus):
         raise ValueError(
             "run must be of data with covariates, got one of"
             f" {type(run.model).__name__} given a {type(corpus).__name__} (make the data"
             " with pgmult.topics.with_covariates)"
         )
-    return data_of_run(run, data, StructuredCorpus, "make one with with_covariates")
+    return runs.data_of_run(run, data, StructuredCorpus, "make one with with_covariates")
 
 
 def topic_names(run: Posterior, chain: int | None) -> list[str]:
@@ -563,7 +549,7 @@ def topic_names(run: Posterior, chain: int | None) -> list[str]:
         count = run.model.num_topics if labels is None else len(labels)
         return [f"topic {k}" for k in range(1, count + 1)]
     means = mean_topics(run, best_chain(run) + 1 if chain is None else chain, max_draws=100)
-    words, best = names_along(run, "word", means.shape[-1]), telling(means, _NAME_WORDS)
+    words, best = runs.names_along(run, "word", means.shape[-1]), runs.telling(means, _NAME_WORDS)
     called = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
     called += [""] * (len(best) - len(called))
     texts = [" ".join(words[j] for j in row) for row in best]

@@ -25,16 +25,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.labels import MATCH_LIMIT, LabelMatches, distances, match_rows
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import (
-    as_chain,
-    as_draws,
-    each_draw,
-    mean_of,
-    most_probable,
-    names_along,
-    over_versions,
-    share_of_draws,
-)  # fmt: skip
+from pgmult.topics import runs
 
 _COMPARED_DRAWS = 20  # of either run, whose topics are compared one by one
 _MATCHED_DRAWS = 100  # of a chain: more do not move a mean that is compared at a distance of 0.5
@@ -47,7 +38,7 @@ def best_chain(run: Posterior) -> int:
     as their log likelihoods do: on docstrings, K = 20, importance-sampled leave-one-out and WAIC
     chose the same of four chains in five runs of five, and went no closer with words held out.
     """
-    if as_draws(run).num_draws == 0:
+    if runs.as_draws(run).num_draws == 0:
         return 0
     log_likelihood = run.sample_stats.get("log_likelihood")
     return 0 if log_likelihood is None else int(np.argmax(np.mean(log_likelihood, axis=1)))
@@ -58,7 +49,7 @@ def mean_topics(run: Posterior, chain: int = 1, *, max_draws: int | None = None)
 
     Chains count from 1. Of `max_draws` draws, evenly spread, where given.
     """
-    return mean_of(each_draw(run, "topics", as_chain(run, chain), max_draws))
+    return runs.mean_of(runs.each_draw(run, "topics", runs.as_chain(run, chain), max_draws))
 
 
 def match_topics(run: Posterior) -> LabelMatches:
@@ -66,7 +57,7 @@ def match_topics(run: Posterior) -> LabelMatches:
 
     A topic with keywords has its number in every chain, and is matched to none but itself.
     """
-    as_draws(run, "topics")
+    runs.as_draws(run, "topics")
     means, best, worst = _chain_means(run), best_chain(run), "group_topics" in run
     starts = list(range(min(len(run.coords.get("keyword_topic", ())) + 1, means.shape[1])))
     ends = [*starts[1:], means.shape[1]]
@@ -87,7 +78,9 @@ def _chain_means(run: Posterior) -> FloatArray:
     chains = range(run.num_chains)
     if "group_topics" not in run:
         return np.stack([mean_topics(run, c + 1, max_draws=_MATCHED_DRAWS) for c in chains])
-    by_group = [mean_of(each_draw(run, "group_topics", c, _MATCHED_DRAWS)) for c in chains]
+    by_group = [
+        runs.mean_of(runs.each_draw(run, "group_topics", c, _MATCHED_DRAWS)) for c in chains
+    ]
     return np.stack(by_group).swapaxes(1, 2)
 
 
@@ -127,7 +120,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
     name : str
         A variable that is there.
     """
-    as_draws(run, name)
+    runs.as_draws(run, name)
     if chain is None and run.num_chains > 1:
         if "topics" not in run:
             raise ValueError(
@@ -139,7 +132,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
             AlignedChain(c, order, is_found)
             for c, (order, is_found) in enumerate(zip(matches.order, matches.found, strict=True))
         ]
-    return [AlignedChain(0 if chain is None else as_chain(run, chain), slice(None), True)]
+    return [AlignedChain(0 if chain is None else runs.as_chain(run, chain), slice(None), True)]
 
 
 def scope_of(chains: list[AlignedChain]) -> str:
@@ -153,9 +146,9 @@ def each_aligned(
     run: Posterior, name: str, chains: list[AlignedChain], max_draws: int
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
-    share = share_of_draws(max_draws, len(chains))
+    share = runs.share_of_draws(max_draws, len(chains))
     for one in chains:
-        for draw in each_draw(run, name, one.chain, share):
+        for draw in runs.each_draw(run, name, one.chain, share):
             yield one, draw
 
 
@@ -194,25 +187,20 @@ class RunMatches(Answer):
 
     def figure(self) -> Any:
         """Draw the distances of single draws of each pair."""
-        names = [" ".join(self.words[0][i][:3]) for i, _ in self.pairs.tolist()]
+        names = [f"{i + 1} {' '.join(self.words[0][i][:3])}" for i in self.pairs[:, 0].tolist()]
         caption = "Total variation distance of single draws of topics that match, 90 % intervals."
-        numbers = self.pairs[:, 0] + 1
-        labels = {"topic": [f"{i} {name}" for i, name in zip(numbers, names, strict=True)]}
-        return Estimand(self.draws, ("topic",), labels, caption=caption).figure()
+        return Estimand(self.draws, ("topic",), {"topic": names}, caption=caption).figure()
 
     def table(self) -> Table:
         """One row per pair; then a row for each topic without a partner."""
-        pairs: list[tuple[int | None, int | None]] = [
-            *map(tuple, self.pairs.tolist()),
-            *((i, None) for i in self.only_first.tolist()),
-            *((None, j) for j in self.only_second.tolist()),
-        ]  # fmt: skip
-        gaps = [math.nan] * (len(pairs) - len(self.pairs))
+        one, other = ([None] * len(alone) for alone in (self.only_first, self.only_second))
+        first = [*(self.pairs[:, 0] + 1).tolist(), *(self.only_first + 1).tolist(), *other]
+        second = [*(self.pairs[:, 1] + 1).tolist(), *one, *(self.only_second + 1).tolist()]
+        gaps = [math.nan] * (len(first) - len(self.pairs))
         columns = [Column("distance", [*self.distance, *gaps], "distance", number(2))]
-        sides = zip(("first", "second"), zip(*pairs, strict=True), self.words, strict=True)
-        for name, topics, words in sides:
-            numbers = [None if k is None else k + 1 for k in topics]
-            texts = ["" if k is None else " ".join(words[k]) for k in topics]
+        sides = {"first": first, "second": second}
+        for (name, numbers), words in zip(sides.items(), self.words, strict=True):
+            texts = ["" if k is None else " ".join(words[k - 1]) for k in numbers]
             cells = ["" if k is None else str(k) for k in numbers]
             columns += [Column(name, numbers, name, cells), Column(f"{name}_words", texts, "words")]
         headline = (
@@ -248,50 +236,40 @@ def compare(
     if other is None:
         from pgmult.topics.scores.rivals import compare_with_rivals
 
-        return compare_with_rivals(as_draws(run), random_seed=random_seed)
+        return compare_with_rivals(runs.as_draws(run), random_seed=random_seed)
     num_words = as_positive_int(num_words, "num_words")
-    runs = as_draws(run, "topics"), as_draws(other, "topics", argument="other")
-    means = [over_versions(mean_topics(one, best_chain(one) + 1)) for one in runs]
-    names = [names_along(one, "word", m.shape[1]) for one, m in zip(runs, means, strict=True)]
-    costs = distances(*_in_one_vocabulary(names, means))
-    rows, columns = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
-    near = costs[rows, columns] < MATCH_LIMIT
-    distance = costs[rows, columns][near]
-    closest = np.argsort(distance, kind="stable")
-    pairs = np.column_stack([rows, columns])[near][closest]
+    both = runs.as_draws(run, "topics"), runs.as_draws(other, "topics", argument="other")
+    means = [runs.over_versions(mean_topics(one, best_chain(one) + 1)) for one in both]
+    names = [runs.names_along(one, "word", m.shape[1]) for one, m in zip(both, means, strict=True)]
+    if set(names[0]).isdisjoint(names[1]):
+        raise ValueError(
+            f"the runs must have words in common: one has {names[0][0]!r}, the other"
+            f" {names[1][0]!r}"
+        )
+    costs = _distances(names, means)
+    at = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
+    closest = np.argsort(costs[at], kind="stable")
+    closest = closest[costs[at][closest] < MATCH_LIMIT]
+    pairs = np.column_stack(at)[closest]
     one, two = (
-        [[of[j] for j in row] for row in most_probable(mean, num_words)]
+        [[of[j] for j in row] for row in runs.most_probable(mean, num_words)]
         for of, mean in zip(names, means, strict=True)
     )
-    drawn = (each_draw(each, "topics", best_chain(each), _COMPARED_DRAWS) for each in runs)
-    draws = [
-        distances(*_in_one_vocabulary(names, [over_versions(one) for one in both]))[
-            pairs[:, 0], pairs[:, 1]
-        ]
-        for both in zip(*drawn, strict=False)
+    drawn = (runs.each_draw(of, "topics", best_chain(of), _COMPARED_DRAWS) for of in both)
+    single = [
+        _distances(names, list(map(runs.over_versions, of))) for of in zip(*drawn, strict=False)
     ]
-    return RunMatches(
-        pairs,
-        distance[closest],
-        np.setdiff1d(np.arange(costs.shape[0]), pairs[:, 0]),
-        np.setdiff1d(np.arange(costs.shape[1]), pairs[:, 1]),
-        (one, two),
-        np.reshape(draws, (-1, len(pairs))),
+    first, second = (
+        np.setdiff1d(range(n), side) for n, side in zip(costs.shape, pairs.T, strict=True)
     )
+    draws = np.reshape([of[tuple(pairs.T)] for of in single], (-1, len(pairs)))
+    return RunMatches(pairs, costs[at][closest], first, second, (one, two), draws)
 
 
-def _in_one_vocabulary(
-    words: Sequence[list[str]], means: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Mean topics of both runs over the words of either."""
-    if set(words[0]).isdisjoint(words[1]):
-        raise ValueError(
-            f"the runs must have words in common: one has {words[0][0]!r}, the other"
-            f" {words[1][0]!r}"
-        )
+def _distances(words: Sequence[list[str]], topics: Sequence[FloatArray]) -> FloatArray:
+    """Distances between the topics of two runs over the words of either."""
     number = {name: j for j, name in enumerate(dict.fromkeys([*words[0], *words[1]]))}
-    wide = []
-    for names, mean in zip(words, means, strict=True):
-        wide.append(np.zeros((len(mean), len(number))))
-        wide[-1][:, [number[name] for name in names]] = mean
-    return wide[0], wide[1]
+    wide = [np.zeros((len(of), len(number))) for of in topics]
+    for names, of, values in zip(words, wide, topics, strict=True):
+        of[:, [number[name] for name in names]] = values
+    return distances(*wide)

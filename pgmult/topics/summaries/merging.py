@@ -13,7 +13,7 @@ import numpy as np
 from pgmult.core.arguments import as_mapping
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import MERGED, as_draws, topic_places
+from pgmult.topics.runs import MERGED, as_draws, topic_places
 from pgmult.topics.summaries.matching import match_topics
 
 _SUMMED = ("topic_shares", "theta", "group_tokens")  # over the topics, which are the last axis

@@ -39,7 +39,7 @@ from pgmult.core.tabled import Column, Table, percent
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.sampling.labels import LabelMatches
 from pgmult.sampling.posterior import Posterior
-from pgmult.topics.draws import most_probable, names_along, topic_places
+from pgmult.topics.runs import most_probable, names_along, topic_places
 from pgmult.topics.summaries.matching import match_topics, mean_topics
 
 LIKELY = 0.5

@@ -42,7 +42,7 @@ from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
-from pgmult.topics.draws import as_draws, most_probable, names_along, over_versions
+from pgmult.topics.runs import as_draws, most_probable, names_along, over_versions
 from pgmult.topics.summaries.matching import aligned_chains, each_aligned, scope_of
 
 _MOST_TOPICS, _NAMED_WORDS = 0.6, 8  # that use words alike, and how many of these are named

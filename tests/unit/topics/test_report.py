@@ -15,8 +15,8 @@ from pgmult.sampling import Origin
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.topics import CorrelatedTopics, as_corpus, plots, quotes, top_words
 from pgmult.topics import report as topic_report
-from pgmult.topics.draws import independent_draws, telling
 from pgmult.topics.reports import _largest_difference
+from pgmult.topics.runs import independent_draws, telling
 from pgmult.topics.scores.completion import CompletionScore
 from pgmult.topics.summaries import TopicCorrelations, exclusivity, npmi
 from pgmult.topics.summaries.words import WordScores, word_scores

@@ -19,7 +19,7 @@ from pgmult.topics import (
     topic_correlations,
 )
 from pgmult.topics import compare as match_runs
-from pgmult.topics.draws import mean_of
+from pgmult.topics.runs import mean_of
 from pgmult.topics.summaries import (
     TopicCorrelations,
     exclusivity,
