@@ -117,8 +117,7 @@ def _job(options: Options) -> Job:
     if options.vocabulary is not None:
         options.vocabulary = str(Path(options.vocabulary).absolute())
     corpus, said = _read_documents(options)
-    if options.weight is not None:
-        document_weights(corpus, options.weight)  # or say what is wrong with them now
+    document_weights(corpus, options.weight)  # or say what is wrong with them now
     if not options.json:
         _print_corpus(corpus, said)
     keywords = None if options.keywords is None else _read_keywords(options.keywords)

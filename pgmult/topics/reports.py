@@ -660,10 +660,8 @@ def _plain_averages(
         parts = documents.in_bins(values)
         codes[rows] = sum(map(len, places)) + parts
         places.append(np.bincount(parts, values) / np.bincount(parts))
-    weights = None if weight is None else effects.document_weights(data, weight)
-    draws = documents.averages(
-        run, codes, aligned_chains(run, None, documents.source_of(run)), _DRAWS, weights
-    )
+    chains = aligned_chains(run, None, documents.source_of(run))
+    draws = documents.averages(run, codes, chains, _DRAWS, weight)
     ends = np.cumsum([len(of_group) for of_group in places])[:-1]
     return list(zip(places, np.split(draws, ends, axis=1), strict=True))
 

@@ -50,19 +50,15 @@ from pgmult.topics.summaries.matching import best_chain
 _BLOCK = 2**18  # numbers at a time, which stay in a processor's memory
 _EXPECTING = 10  # draws of psi that expected shares of documents are averages of
 _EXPECTED = 0.05  # tokens of a word in a document, at least, for it to be counted there
-_DISPERSION = "dispersion"
-_ADVICE = {
-    _DISPERSION: (
-        "Counts are more dispersed than the model's: more topics, or shorter pieces of text, may be"
-        " wanted.",
-        "Counts are less dispersed than the model's.",
-    ),
-    "words by document": (
-        "Within topics, words keep to single documents more than by chance: text is bursty, and"
-        " repeated words are not independent evidence.",
-        "",
-    ),
-}
+_DISPERSED = (
+    "Counts are more dispersed than the model's: more topics, or shorter pieces of text, may be"
+    " wanted.",
+    "Counts are less dispersed than the model's.",
+)
+_BURSTY = (
+    "Within topics, words keep to single documents more than by chance: text is bursty, and"
+    " repeated words are not independent evidence."
+)
 
 
 @one_blas_thread()  # products of some hundred documents at a time: more threads only wait
@@ -113,53 +109,44 @@ def check(
         codes = corpus.versions.codes
     content = getattr(corpus, "content", None) if words == "group_topics" else None
     factors = {"document": np.arange(corpus.num_documents), **labels}
-    advice = {**_ADVICE}
-    for group in labels:
-        why = f"content covariates of {group} would show how"
-        if content is not None and group == content.name:
+    advice = {"dispersion": _DISPERSED}
+    for of in factors:
+        why = f"content covariates of {of} would show how"
+        if content is not None and of == content.name:
             why = "the model, which varies words by it, does not go all the way"
-        text = f"Within topics, words keep to one {group} or another more than by chance: {why}."
-        advice[f"words by {group}"] = (text, "")
-    rows = [f"words by {of}{topic}" for of in factors for topic in ("", *(f", {n}" for n in names))]
-    advice = {row: advice.get(row, ("", "")) for row in (_DISPERSION, *rows)}
+        text = f"Within topics, words keep to one {of} or another more than by chance: {why}."
+        advice[f"words by {of}"] = (text if of in labels else _BURSTY, "")
+        advice |= {f"words by {of}, {name}": ("", "") for name in names}
     terms = corpus.design.terms if isinstance(corpus, StructuredCorpus) else ()
     curved = {name for term in terms for name in term.variables}
     for name in numbers:
-        take = (
-            f"s({name}, knots=20)" if name in curved else f"s({name}), or C({name}) of few values"
-        )
-        advice[f"topics along {name}"] = (
+        more = f"s({name}, knots=20)"
+        take = more if name in curved else f"s({name}), or C({name}) of few values"
+        text = (
             f"Shares of topics along {name} differ from what the formula allows: look at the points"
-            f" beside the curves, and take {take}.",
-            "",
+            f" beside the curves, and take {take}."
         )
-
-    def statistics(
-        dispersion: float, tokens: _Tokens, shape: tuple[int, ...], along: Sequence[float]
-    ) -> dict[str, float]:
-        information = [_information(tokens, factor, shape) for factor in factors.values()]
-        values = [dispersion, *np.concatenate(information).tolist(), *along]
-        return dict(zip(advice, values, strict=True))
+        advice[f"topics along {name}"] = (text, "")
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:
         needed = [source, words, *(runs.regression_variables(run, corpus) if numbers else [])]
-        draws = zip(
-            *(runs.each_draw(run, name, place, max_draws, needed) for name in needed), strict=True
-        )
-        for proportions, phi, *of_mean in draws:
+        draws = [runs.each_draw(run, name, place, max_draws, needed) for name in needed]
+        for proportions, phi, *of_mean in zip(*draws, strict=True):
             theta = proportions if source == "theta" else run.link.probs(proportions)
             phi = phi[None] if phi.ndim == 2 else phi.swapaxes(0, 1) if is_timed else phi
-            observed, made = _dispersion(rng, corpus, theta, phi, codes)
+            dispersions = _dispersion(rng, corpus, theta, phi, codes)
             tokens = _allocated(rng, corpus, theta, phi, codes)
-            again, shape = _drawn_again(rng, tokens, phi, codes), phi.shape[1:]
-            of_data, of_made = np.zeros((2, 0))
+            both, gaps = (tokens, _drawn_again(rng, tokens, phi, codes)), np.zeros((2, 0))
             if numbers and isinstance(corpus, StructuredCorpus):
-                prior = dict(zip(needed[2:], of_mean, strict=True))
-                of_data, of_made = _along(rng, run, corpus, theta, prior, numbers)
-            yield (
-                statistics(observed, tokens, shape, of_data.tolist()),
-                statistics(made, again, shape, of_made.tolist()),
-            )
+                draw = {n: of[None] for n, of in zip(needed[2:], of_mean, strict=True)}
+                prior = runs.prior_at(draw, 0, corpus.design)
+                gaps = _along(rng, run, prior, theta, numbers)
+            rows = []
+            for dispersion, of_words, along in zip(dispersions, both, gaps, strict=True):
+                shared = [_information(of_words, of, phi.shape[1:]) for of in factors.values()]
+                values = np.concatenate([[dispersion], *shared, along])
+                rows.append(dict(zip(advice, values.tolist(), strict=True)))
+            yield rows[0], rows[1]
 
     return PredictiveChecks.of(compared(), advice)
 
@@ -202,19 +189,14 @@ def _numbers_of(run: Posterior, corpus: Corpus) -> dict[str, IntArray]:
 
 
 def _along(
-    rng: np.random.Generator,
-    run: Posterior,
-    corpus: StructuredCorpus,
-    theta: FloatArray,
-    prior: Mapping[str, FloatArray],
-    numbers: Mapping[str, IntArray],
-) -> tuple[FloatArray, FloatArray]:
+    rng: np.random.Generator, run: Posterior, prior: tuple[FloatArray, IntArray, FloatArray],
+    theta: FloatArray, numbers: Mapping[str, IntArray],
+) -> FloatArray:  # fmt: skip
     """Distances of topics' averages along numbers to what the regression expects there.
 
     Those of the documents, and of documents whose psi is drawn from the regression.
     """
-    one = {name: draw[None] for name, draw in prior.items()}
-    means, which, covariances = runs.prior_at(one, 0, corpus.design)
+    means, which, covariances = prior
     roots = np.linalg.cholesky(covariances)[which]
 
     def drawn() -> FloatArray:
@@ -228,11 +210,8 @@ def _along(
     for codes in numbers.values():
         sizes = np.bincount(codes)
         members = np.equal.outer(np.arange(len(sizes)), codes) / np.sqrt(sizes)[:, None]
-        distances.append(
-            [float(np.sum((members @ (of - expected)) ** 2 / scale)) for of in (theta, made)]
-        )
-    of_data, of_made = np.transpose(distances)
-    return of_data, of_made
+        distances.append([np.sum((members @ (of - expected)) ** 2 / scale) for of in (theta, made)])
+    return np.transpose(distances)
 
 
 class _Tokens(NamedTuple):
@@ -253,8 +232,11 @@ def _dispersion(
     for start in range(0, corpus.num_documents, size):
         rows = slice(start, min(start + size, corpus.num_documents))
         totals, of_rows = lengths[rows], codes[rows]
-        q = Versions(of_rows, len(phi)).word_probs(theta[rows], phi)
-        means, weights = _expected_cells(totals, q)
+        shares = Versions(of_rows, len(phi)).word_probs(theta[rows], phi)
+        shares = np.clip(shares, 1e-300, 1.0 - 1e-12)
+        means = totals[:, None] * shares
+        weights = np.maximum(means * (1.0 - shares), 1e-300)
+        np.divide(means >= _EXPECTED, weights, out=weights)  # 0 for counts that are left out
         cells += int(np.count_nonzero(weights))
         allocated = rng.multinomial(totals, theta[rows] / theta[rows].sum(axis=1, keepdims=True))
         places, topics = np.nonzero(allocated)
@@ -264,15 +246,6 @@ def _dispersion(
         sums += [np.vdot(weights, (x - means) ** 2) for x in (matrix[rows].toarray(), made)]
     observed, simulated = (sums / max(cells, 1)).tolist()
     return observed, simulated
-
-
-def _expected_cells(totals: IntArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Expected counts m q, and the weight of each squared residual: 0 for counts left out."""
-    shares = np.clip(shares, 1e-300, 1.0 - 1e-12)
-    means = totals[:, None] * shares
-    weights = np.maximum(means * (1.0 - shares), 1e-300)
-    np.divide(means >= _EXPECTED, weights, out=weights)
-    return means, weights
 
 
 def _allocated(
@@ -303,13 +276,9 @@ def _drawn_again(
 
 
 def _with_words(
-    rng: np.random.Generator,
-    documents: IntArray,
-    topics: IntArray,
-    counts: IntArray,
-    phi: FloatArray,
-    codes: IntArray,
-) -> _Tokens:
+    rng: np.random.Generator, documents: IntArray, topics: IntArray, counts: IntArray,
+    phi: FloatArray, codes: IntArray,
+) -> _Tokens:  # fmt: skip
     """Words for so many tokens of each document and topic, by document."""
     num_groups, num_topics, num_words = phi.shape
     source = np.repeat(codes[documents] * num_topics + topics, counts)

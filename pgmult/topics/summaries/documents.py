@@ -71,11 +71,11 @@ class DocumentTopics(Answer):
 
     def figure(self) -> Any:
         """Draw the shares in the first twenty documents."""
-        few = self.documents[:_DRAWN]
-        labels: dict[str, Any] = {"document": few, "topic": list(range(1, self.mean.shape[1] + 1))}
+        topics = range(1, self.mean.shape[1] + 1)
+        labels: dict[str, Any] = {"document": self.documents[:_DRAWN], "topic": topics}
         return Estimand(
-            self.draws[:, : len(few)], ("document", "topic"), labels,
-            caption=self.table().caption, probability=self.probability,
+            self.draws[:, :_DRAWN], ("document", "topic"), labels, caption=self.table().caption,
+            probability=self.probability,
         ).figure()  # fmt: skip
 
     def table(self) -> Table:
@@ -85,11 +85,9 @@ class DocumentTopics(Answer):
         columns = [
             Column("document", np.repeat(self.documents, topics), "document"),
             Column("topic", np.tile(np.arange(1, topics + 1), documents), "topic"),
-            *(
-                Column(name, getattr(self, name).ravel(), name, number(4))
-                for name in ("mean", "sd", "lower", "upper")
-            ),
         ]
+        for name in ("mean", "sd", "lower", "upper"):
+            columns.append(Column(name, getattr(self, name).ravel(), name, number(4)))
         return Table(title, columns)
 
 
@@ -175,15 +173,14 @@ def each_theta(
 def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -> IntArray:
     """Places of documents given by number, from 1, or by name."""
     numbers = {name: d for d, name in enumerate(names, 1)}
-    rows = []
-    for document in as_list(documents, "documents", "numbers or names"):
-        number = numbers.get(document, 0) if isinstance(document, str) else document
-        if not 0 < as_positive_int(number, "documents", minimum=-1) <= len(names):
+    asked = as_list(documents, "documents", "numbers or names")
+    rows = [numbers.get(of, 0) if isinstance(of, str) else of for of in asked]
+    for document, row in zip(asked, rows, strict=True):
+        if not 0 < as_positive_int(row, "documents", minimum=-1) <= len(names):
             raise ValueError(f"documents must be among the {len(names)}, got {document!r}")
-        rows.append(number - 1)
     if not rows:
         raise ValueError("documents must name at least one, got none")
-    return np.asarray(rows, dtype=np.int64)
+    return np.asarray(rows, dtype=np.int64) - 1
 
 
 def shares(
@@ -226,8 +223,7 @@ def shares(
     ValueError
         If there is no such column, or it has more than a hundred values.
     """
-    data = run.data
-    cells = np.asarray(chosen_columns(effects.columns_of(data), [by], "the corpus", "by")[by])
+    cells = np.asarray(chosen_columns(effects.columns_of(run.data), [by], "the corpus", "by")[by])
     labels = cells if cells.dtype.kind in "biufM" else np.array([str(cell) for cell in cells])
     values, codes = np.unique(labels, return_inverse=True)
     if len(values) > _MOST_VALUES:
@@ -236,8 +232,7 @@ def shares(
             " (round it, to decades or ten groups of equal size)"
         )
     chains = aligned_chains(run, chain, source_of(run))
-    weights = None if weight is None else effects.document_weights(data, weight)
-    draws = averages(run, codes, chains, max_draws, weights)
+    draws = averages(run, codes, chains, max_draws, weight)
     return effects.TopicShares(
         draws, (by, "topic"), {by: values.tolist(), "topic": effects.topic_labels(run, chain)},
         caption=f"Average shares of topics in documents by {by}, {scope_of(chains)}.",
@@ -246,20 +241,15 @@ def shares(
 
 
 def averages(
-    run: Posterior,
-    codes: IntArray,
-    chains: list[AlignedChain],
-    max_draws: int,
-    weights: FloatArray | None = None,
+    run: Posterior, codes: IntArray, chains: list[AlignedChain], max_draws: int, weight: str | None
 ) -> FloatArray:
     """Average shares of topics in groups of documents, ``(num_draws, group, topic)``."""
+    weights = effects.document_weights(run.data, weight)
     sizes = np.bincount(codes, weights)
     if not (sizes > 0.0).all():
         raise ValueError("weight must be positive for a document of each group, got only zeros")
-    members = sparse.csr_array(
-        (np.ones(len(codes)) if weights is None else weights, (codes, np.arange(len(codes)))),
-        shape=(len(sizes), len(codes)),
-    )
+    values = np.ones(len(codes)) if weights is None else weights
+    members = sparse.csr_array((values, (codes, np.arange(len(codes)))))
     sums = [members @ theta for theta in each_theta(run, None, chains, max_draws)]
     return np.stack(sums) / sizes[:, None]
 
@@ -328,7 +318,7 @@ class Quotes(Answer):
     def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"
         head = f"Documents with the largest share of a topic: posterior mean [{percent} interval]."
-        lines = [head, *([self.note] if self.note else [])]
+        lines = list(filter(None, [head, self.note]))
         for name, quotes in zip(self.names, self.quotes, strict=True):
             lines += ["", f"Topic {name}"]
             for quote in quotes:
@@ -351,7 +341,7 @@ class Quotes(Answer):
         )  # fmt: skip
         if not self.note:
             columns.append(Column("text", [quote.text for quote in listed], "text"))
-        return Table(" ".join(filter(None, [self._caption, self.note])), columns)
+        return Table(f"{self._caption} {self.note}".strip(), columns)
 
 
 def quotes(
@@ -404,7 +394,8 @@ def quotes(
     names = effects.topic_names(run, chain)
     draws = shares.draws[:, place[topics], topics[:, None]].reshape(len(shares.draws), -1)
     names = [names[k] for k in topics]
-    return Quotes((topics + 1).tolist(), names, quoted, probability, note, draws)
+    named = [names[k] for k in topics]
+    return Quotes((topics + 1).tolist(), named, quoted, probability, note, draws)
 
 
 def corpus_of(run: Posterior) -> Corpus | None:
@@ -418,20 +409,17 @@ def corpus_of(run: Posterior) -> Corpus | None:
 
 def _called(table: DocumentTable | None, rows: IntArray) -> list[str]:
     """What documents without names are called: their row, from 1, and their first short columns."""
-    columns = {} if table is None else table.columns
-    numbers = np.arange(1, 1 if table is None else len(table) + 1)
+    columns = [] if table is None else [*table.columns.values()]
     shown = [
         value_texts(["" if is_missing(cell) else cell for cell in cells[rows]])
-        for cells in columns.values()
-        if not np.array_equal(cells, numbers)
-    ]
+        for cells in columns if not np.array_equal(cells, np.arange(1, len(cells) + 1))
+    ]  # fmt: skip
     short = [cells for cells in shown if max(map(len, cells)) <= _SHORT][:_IDENTIFYING]
-    about = [", ".join(filter(None, cells)) for cells in zip(*short, strict=True)] or [""] * len(
-        rows
-    )
-    return [
-        f"row {row + 1}{': ' * bool(of)}{of}" for row, of in zip(rows.tolist(), about, strict=True)
-    ]
+    called = []
+    for place, row in enumerate(rows.tolist(), 1):
+        about = ", ".join(filter(None, (cells[place - 1] for cells in short)))
+        called.append(f"row {row + 1}{': ' * bool(about)}{about}")
+    return called
 
 
 def _cut(text: str, most: int) -> str:

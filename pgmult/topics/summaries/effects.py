@@ -58,16 +58,9 @@ _GRID = 25  # values of a number along which a curve goes
 
 
 def lay_out(
-    data: StructuredCorpus,
-    variable: str,
-    *,
-    at: Any,
-    by: str | None,
-    scope: str,
-    num_rows: int,
-    rng: np.random.Generator,
-    weights: FloatArray | None = None,
-) -> tuple[dict[str, list[Any]], Design, FloatArray, str]:
+    data: StructuredCorpus, variable: str, *, at: Any, by: str | None, scope: str, num_rows: int,
+    rng: np.random.Generator, weights: FloatArray | None = None,
+) -> tuple[dict[str, list[Any]], Design, FloatArray, str]:  # fmt: skip
     """Settings as `effects` takes them, and at most about `num_rows` rows averaged at each.
 
     Documents count by `weights`, ``(num_documents,)``, all alike by default.
@@ -84,42 +77,42 @@ def lay_out(
     """
     as_choice(scope, "scope", ("population", "documents"))
     values, held = _settings(data, variable, at, by)
-    columns, terms = data.design.columns, data.design.terms
-    left = [j for j, name in enumerate(columns.names) if str(name) not in {*values, *held}]
-    codes = [_levels_in(term, {*values, *held}, scope) for term in terms]
-    level_columns = [levels for levels in codes if levels is not None]
-    rows = np.column_stack([np.zeros(data.num_documents), columns.values[:, left], *level_columns])
-    _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    counts = np.ones(len(rows)) if weights is None else weights
-    totals = np.bincount(places.ravel(), counts, minlength=len(first)).astype(np.float64)
-    chosen, sizes = _spread_rows(rng, totals, num_rows)
-    documents = first[chosen]
+    columns = data.design.columns
+    left = {str(n): j for j, n in enumerate(columns.names) if str(n) not in {*values, *held}}
+    codes = [_levels_in(term, {*values, *held}, scope) for term in data.design.terms]
+    known = [levels for levels in codes if levels is not None]
+    averaged = columns.values[:, [*left.values()]]
+    rows = np.column_stack([np.zeros(data.num_documents), averaged, *known])
+    _, documents, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    sizes = np.bincount(places.ravel(), weights).astype(np.float64)
+    if len(sizes) > num_rows:  # as many of equal weight
+        ends = np.cumsum(sizes)
+        spread = (np.arange(num_rows) + rng.random()) * (ends[-1] / num_rows)
+        documents = documents[np.searchsorted(ends, spread, side="right")]
+        sizes = np.ones(num_rows)
     settings = list(product(*values.values()))
     size = len(settings) * len(documents)
     table: dict[str, Any] = {
-        name: [setting[place] for setting in settings for _ in documents]
-        for place, name in enumerate(values)
+        name: [value for value in column for _ in documents]
+        for name, column in zip(values, zip(*settings, strict=True), strict=True)
     }
     table |= {name: [value] * size for name, value in held.items()}
-    for j in left:
+    for name, j in left.items():
         cells = columns.cells(j, columns.values[documents, j]).tolist()
-        table[str(columns.names[j])] = list(cells) * len(settings)
+        table[name] = cells * len(settings)
     for name in _column_names(data):  # of terms whose levels are known
         table.setdefault(name, [""] * size)
-    for term, levels in zip(terms, codes, strict=True):
-        if levels is None and isinstance(term, GroupTerm):
+    design, terms = data.design.like(table, new_levels=True, num_rows=size), list[Term]()
+    for term, levels in zip(design.terms, codes, strict=True):
+        if isinstance(term, GroupTerm) and levels is not None:
+            term = replace(term, codes=np.tile(levels[documents], len(settings)))
+        elif isinstance(term, GroupTerm):
             term.known.find([table[name] for name in term.variables])
             for name, labels in zip(term.variables, term.known.labels.T, strict=True):
                 report_new_labels(labels, table[name], name, "the settings", asked=True)
-    design = data.design.like(table, new_levels=True, num_rows=size)
-    placed = tuple(
-        replace(term, codes=np.tile(levels[documents], len(settings)))
-        if isinstance(term, GroupTerm) and levels is not None
-        else term
-        for term, levels in zip(design.terms, codes, strict=True)
-    )
-    about = _sentence(data, held, [str(columns.names[j]) for j in left], codes, scope)
-    return values, replace(design, terms=placed), sizes, about
+        terms.append(term)
+    about = _sentence(data, held, list(left), codes, scope)
+    return values, replace(design, terms=tuple(terms)), sizes, about
 
 
 def _settings(
@@ -130,8 +123,9 @@ def _settings(
     if at is not None and not isinstance(at, Mapping):
         raise TypeError(f"at must be a mapping from columns to values, got {brief(at)}")
     held = {} if at is None else {str(name): value for name, value in at.items()}
-    asked = [(name, "at") for name in held] + [(variable, "variable")]
-    for name, argument in [*asked, *([] if by is None else [(by, "by")])]:
+    asked = [*((name, "at") for name in held), (variable, "variable")]
+    asked += [] if by is None else [(by, "by")]
+    for name, argument in asked:
         if not isinstance(name, str) or name not in columns:
             raise ValueError(
                 f"{argument} must be a column that prevalence depends on, one of"
@@ -188,18 +182,6 @@ def _levels_in(term: Term, taken: set[str], scope: str) -> IntArray | None:
     return np.asarray(term.codes)
 
 
-def _spread_rows(
-    rng: np.random.Generator, sizes: FloatArray, count: int
-) -> tuple[IntArray, FloatArray]:
-    """All rows and their weights; if they are more than `count`, so many of equal weight."""
-    most = max(1, count)
-    if len(sizes) <= most:
-        return np.arange(len(sizes)), np.asarray(sizes, dtype=np.float64)
-    ends = np.cumsum(sizes)
-    places = (np.arange(most) + rng.random()) * (ends[-1] / most)
-    return np.searchsorted(ends, places, side="right"), np.ones(most)
-
-
 def _column_names(data: StructuredCorpus) -> list[str]:
     """Every column that prevalence depends on, those of random terms among them."""
     grouping = [name for term in data.design.terms for name in term.variables]
@@ -216,19 +198,18 @@ def _sentence(
     codes: Sequence[IntArray | None], scope: str,
 ) -> str:  # fmt: skip
     """Say what was averaged, and the population that it describes."""
-    named = [":".join(term.variables) for term in data.design.terms]
-    is_new = [None if of is None else bool((of < 0).all()) for of in codes]
-    new, known = (
-        [name for name, it in zip(named, is_new, strict=True) if it is which]
-        for which in (True, False)
-    )
+    pairs = zip(data.design.terms, codes, strict=True)
+    named = [
+        (":".join(term.variables), bool((of < 0).all())) for term, of in pairs if of is not None
+    ]
+    new, known = ([name for name, is_new in named if is_new is of] for of in (True, False))
     at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
-    parts = [f"; at {at}"] * bool(held)
+    text = f"; at {at}" if held else ""
     if left or known:
-        parts.append(f"; {_joined([*left, *known])} as in the {data.num_documents:,} documents")
+        text += f"; {_joined([*left, *known])} as in the {data.num_documents:,} documents"
     of = "the population" if scope == "population" else "documents such as these"
     who = f" by a new {_joined(new)}" if new else ""
-    return f"Expected shares of topics in {of}: in a new document{who}{''.join(parts)}."
+    return f"Expected shares of topics in {of}: in a new document{who}{text}."
 
 
 def nesting(data: StructuredCorpus, variable: str) -> str:
@@ -241,17 +222,18 @@ def nesting(data: StructuredCorpus, variable: str) -> str:
     if variable not in names or formula is None:
         return ""
     values = columns.values[:, names.index(variable)]
-    for term in data.design.terms:
-        if isinstance(term, GroupTerm) and variable not in term.variables:
-            pairs = np.unique(np.column_stack([term.codes, values]), axis=0)
-            if len(pairs) == len(np.unique(term.codes)) < len(values):
-                group = ":".join(term.variables)
-                plain = re.sub(r"\s*\+\s*" + re.escape(term.title), "", formula)
-                return (
-                    f" Each {group} has one {variable}, so that its effect compares groups of"
-                    f" {group}, not documents at a fixed {group}: for these documents without"
-                    f' regard to {group}, fit "{plain}".'
-                )
+    groups = [term for term in data.design.terms if isinstance(term, GroupTerm)]
+    for term in groups:
+        pairs = np.unique(np.column_stack([term.codes, values]), axis=0)
+        is_nested = len(pairs) == len(np.unique(term.codes)) < len(values)
+        if is_nested and variable not in term.variables:
+            group = ":".join(term.variables)
+            plain = re.sub(r"\s*\+\s*" + re.escape(term.title), "", formula)
+            return (
+                f" Each {group} has one {variable}, so that its effect compares groups of {group},"
+                f" not documents at a fixed {group}: for these documents without regard to {group},"
+                f' fit "{plain}".'
+            )
     return ""
 
 
@@ -342,11 +324,9 @@ def with_draws_column(table: Table, worth: FloatArray) -> Table:
     """A table of intervals with how many independent draws each rests on, rough rows faint."""
     if np.isnan(worth).all():
         return table
-    return Table(
-        f"{table.caption} {_WORTH}".strip(),
-        [*table.parts, Column("independent_draws", worth.ravel(), "draws", number(0))],
-        (worth.ravel() < runs.FEW_DRAWS).tolist(),
-    )
+    draws = Column("independent_draws", worth.ravel(), "draws", number(0))
+    caption, is_rough = f"{table.caption} {_WORTH}".strip(), worth.ravel() < runs.FEW_DRAWS
+    return Table(caption, [*table.parts, draws], is_rough.tolist())
 
 
 def _by_topic(shares: TopicShares, topics: Any) -> Estimand:
@@ -431,10 +411,9 @@ def effects(
     rng = np.random.default_rng(as_seed(random_seed))
     values, design, weights, about = lay_out(
         data, variable, at=at, by=by, scope=scope, num_rows=num_simulated // 2, rng=rng,
-        weights=None if weight is None else document_weights(data, weight),
+        weights=document_weights(data, weight),
     )  # fmt: skip
     sizes, num_rows = [len(of) for of in values.values()], len(weights)
-    size = math.prod(sizes)
     chains = aligned_chains(run, chain, "coefficients")
     pairs = math.ceil(0.5 * num_simulated / num_rows)
     half = rng.standard_normal((num_rows, pairs, run["coefficients"].shape[-1]))
@@ -446,13 +425,12 @@ def effects(
         for i in runs.spread(len(draws["Sigma"]), runs.share_of_draws(max_draws, len(chains))):
             means, which, covariances = runs.prior_at(draws, int(i), design)
             scattered = np.stack([noise @ root.T for root in np.linalg.cholesky(covariances)])
-            shares = np.stack(
-                [
-                    np.einsum("r,rmk->k", share, link.probs(m[:, None] + scattered[c, rows]))
-                    for m, c in zip(np.split(means, size), np.split(which, size), strict=True)
-                ]
-            )
-            expected.append(one.place(runs.united(run, shares)))
+            of_settings = (np.split(x, math.prod(sizes)) for x in (means, which))
+            shares = [
+                np.einsum("r,rmk->k", share, link.probs(m[:, None] + scattered[c, rows]))
+                for m, c in zip(*of_settings, strict=True)
+            ]
+            expected.append(one.place(runs.united(run, np.stack(shares))))
     labels: dict[str, Any] = {**values, "topic": topic_labels(run, chain)}
     return TopicShares(
         np.stack(expected).reshape(len(expected), *sizes, -1), (*labels,), labels,
@@ -495,8 +473,7 @@ def variance_shares(
     return Estimand(
         shares, ("term",), {"term": {"term": titles, "levels": levels}},
         caption="How much of what documents differ in goes with each author (or other group) and"
-        " with the bends of curves, the straight-line effects of covariates aside, over all"
-        " chains.",
+        " with the bends of curves, straight-line effects of covariates aside, over all chains.",
         probability=probability,
     )  # fmt: skip
 
@@ -509,14 +486,16 @@ def columns_of(data: Corpus) -> dict[str, Any]:
     return {**columns, **({} if data.table is None else data.table.columns)}
 
 
-def document_weights(data: Corpus, weight: str) -> FloatArray:
-    """Return how much each document counts, ``(num_documents,)``: a column of theirs.
+def document_weights(data: Corpus, weight: str | None) -> FloatArray | None:
+    """Return how much each document counts, ``(num_documents,)``: a column of theirs, if named.
 
     Raises
     ------
     ValueError
         If there is no such column, or a weight is negative, or none positive.
     """
+    if weight is None:
+        return None
     column = chosen_columns(columns_of(data), [weight], "the corpus", "weight")[weight]
     try:
         weights = as_nonnegative(column, f"column {weight!r}")
@@ -552,10 +531,8 @@ def topic_names(run: Posterior, chain: int | None) -> list[str]:
     words, best = runs.names_along(run, "word", means.shape[-1]), runs.telling(means, _NAME_WORDS)
     called = [f"{name}: " for name in run.coords.get("keyword_topic", [])]
     called += [""] * (len(best) - len(called))
-    texts = [" ".join(words[j] for j in row) for row in best]
-    return [
-        f"{k} {name}{text}" for k, (name, text) in enumerate(zip(called, texts, strict=True), 1)
-    ]
+    numbered = enumerate(zip(called, best, strict=True), 1)
+    return [f"{k} {name}{' '.join(words[j] for j in row)}" for k, (name, row) in numbered]
 
 
 def topic_labels(run: Posterior, chain: int | None) -> dict[str, Sequence[Any]]:
