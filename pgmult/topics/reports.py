@@ -606,9 +606,7 @@ def _curves(
     def cut(line: Line, topic: int) -> Line:
         """The line where its group has documents, and averages of these."""
         _, values = observed[line.colour]
-        places = (line.x >= values.min()) & (line.x <= values.max())
-        bands = [(low[places], high[places]) for low, high in line.bands]
-        line = replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
+        line = _inside(line, (values.min(), values.max()))
         if not points:
             return line
         where, draws = points[line.colour]
@@ -645,6 +643,13 @@ def _observed(data: StructuredCorpus, name: str, by: str | None) -> Observed:
     codes = np.zeros(len(values)) if by is None else columns.values[:, names.index(by)]
     rows = [np.flatnonzero(codes == group) for group in np.unique(codes)]
     return [(of_group, values[of_group]) for of_group in rows]
+
+
+def _inside(line: Line, ends: tuple[float, float]) -> Line:
+    """The part of a curve where its group has documents."""
+    places = (line.x >= ends[0]) & (line.x <= ends[1])
+    bands = [(low[places], high[places]) for low, high in line.bands]
+    return replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
 
 
 def _plain_averages(

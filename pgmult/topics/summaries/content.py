@@ -118,27 +118,22 @@ class GroupWords(Estimand):
         if limit is None:
             limit = 1.05 * min(8.0, float(np.abs([low, high]).max(initial=1.0)))
         order = np.argsort(-middle, kind="stable")
-        mean = self.mean[:, order]
+        mean, (first, second) = self.mean[:, order], self.groups
         middle, low, high = (x[order] for x in (middle, low, high))
         ends = zip(middle, low, high, strict=True)
-        places = {g: sorted(self.groups).index(g) for g in self.groups}
-        first, second = self.groups
-        colours = np.where(middle > 0.0, places[first], places[second])
+        colours = np.where((middle > 0.0) == (first < second), 0, 1)
         colours[self.is_faint | (self.worth[order] < runs.FEW_DRAWS)] = GREY
         step = max(1, int(limit) // 2)
         ticks = [t for t in range(-int(limit), int(limit) + 1) if t % step == 0]
+        pairs = zip(self.groups, mean, strict=True)
         return Forest(
-            labels=[self.words[j] for j in order],
-            mean=middle[None], lower=low[None], upper=high[None],
-            colours=colours[None],
+            labels=[self.words[j] for j in order], mean=middle[None], lower=low[None],
+            upper=high[None], colours=colours[None],
             sizes=0.6 + 4.5 * mean.max(axis=0) / mean.max(initial=1e-300),
             span=(-limit, limit), name="word", caption=self.caption,
             ticks=[(float(t), f"{2 ** abs(t)}x" if t else "same") for t in ticks],
             x_label=f"times as probable: to the left by {second}, to the right by {first}",
-            cells=[
-                Column("", [f"{_PER * x:.1f}" for x in mean[g]], group)
-                for g, group in enumerate(self.groups)
-            ],
+            cells=[Column("", [f"{_PER * x:.1f}" for x in of], group) for group, of in pairs],
             texts=[f"{2**m:.2g} times [{2**a:.2g}, {2**b:.2g}]" for m, a, b in ends],
         )  # fmt: skip
 
@@ -203,17 +198,13 @@ class Content(Answer):
         return self.compare(first, second, [topic], num_words, probability)[0]
 
     def compare(
-        self,
-        first: str,
-        second: str,
-        topics: Sequence[int] | IntArray,
-        num_words: int = 10,
+        self, first: str, second: str, topics: Sequence[int] | IntArray, num_words: int = 10,
         probability: float = 0.9,
-    ) -> list[GroupWords]:
+    ) -> list[GroupWords]:  # fmt: skip
         """Compare two groups as `words` does, for several topics in one pass over the draws."""
         asked = {"first": first, "second": second}
-        pair = [self.groups.index(as_choice(g, n, self.groups)) for n, g in asked.items()]
-        if pair[0] == pair[1]:
+        pair = np.array([self.groups.index(as_choice(g, n, self.groups)) for n, g in asked.items()])
+        if first == second:
             raise ValueError(f"second must be another group than first, got {second!r} for both")
         count = min(as_positive_int(num_words, "num_words"), len(self.vocabulary) // 2)
         numbers = runs.topic_places(topics, len(self.names))
@@ -222,36 +213,31 @@ class Content(Answer):
         order = np.argsort(-gaps[numbers], axis=1, kind="stable")
         chosen = np.concatenate([order[:, :count], order[:, : -count - 1 : -1]], axis=1)
         side = np.repeat([0, 1], count)  # the group that a word is to stand for
-        sign = np.where(side == 0, 1.0, -1.0)
+        sign = 1.0 - 2.0 * side
         phis = placed_draws(self.run, "group_topics", self.chains, self.max_draws, axis=1)
-        at = np.asarray(pair)[:, None, None], numbers[:, None], chosen
-        draws = np.stack([phi[at] for phi in phis])
+        draws = np.stack([phi[pair[:, None, None], numbers[:, None], chosen] for phi in phis])
         compared = []
         for i, k in enumerate(numbers.tolist()):
-            one, other = self.tokens[pair, k].tolist()
+            tokens = one, other = self.tokens[pair, k].tolist()
             is_found = ~np.isnan(draws[:, 0, i, 0])
             of_topic, words = draws[is_found, :, i], chosen[i]
             likely = (sign * (of_topic[:, 0] - of_topic[:, 1]) > 0.0).mean(axis=0) > 0.5
-            expected = self.mean[np.asarray(pair)[side], k, words] * np.where(side, other, one)
+            expected = self.mean[pair[side], k, words] * np.where(side, other, one)
             is_used = likely & (sign * gaps[k, words] > 0.0) & (expected >= 1.0)
-            labels = {
-                "group": (first, second), "word": [self.vocabulary[j] for j in words[is_used]]
-            }  # fmt: skip
+            used = [self.vocabulary[j] for j in words[is_used]]
             counts = f"{one:,.0f} of {first} and {other:,.0f} of {second}"
-            few = f"; fewer than {FEW_TOKENS} say hardly anything" * (min(one, other) < FEW_TOKENS)
+            few = f"; fewer than {FEW_TOKENS} say hardly anything" * (min(tokens) < FEW_TOKENS)
             caption = (
                 f"Words of topic {self.names[k]} that {first} and {second} use most differently."
                 f" Tokens of the topic: {counts}{few}. Posterior mean and {100 * probability:g} %"
                 f" interval, {self.scope}."
             )
             num_chains = int(is_found.reshape(len(self.chains), -1)[:, 0].sum())
-            compared.append(
-                GroupWords(
-                    of_topic[:, :, is_used], ("group", "word"), labels, caption=caption,
-                    probability=probability, tokens=(one, other), name=self.names[k],
-                    scope=self.scope, num_chains=num_chains,
-                )
-            )  # fmt: skip
+            compared.append(GroupWords(
+                of_topic[:, :, is_used], ("group", "word"),
+                {"group": (first, second), "word": used}, caption=caption, probability=probability,
+                tokens=(one, other), name=self.names[k], scope=self.scope, num_chains=num_chains,
+            ))  # fmt: skip
         return compared
 
     def table(self, num_words: int = 6) -> Table:
@@ -263,12 +249,10 @@ class Content(Answer):
         count = as_positive_int(num_words, "num_words")
         weights = self.tokens / np.maximum(self.tokens.sum(axis=0), 1e-300)
         average = np.einsum("gk,gkv->kv", weights, self.mean)
-        topics = np.repeat(np.arange(len(self.names)), len(self.groups))
-        groups = np.tile(np.arange(len(self.groups)), len(self.names))
+        topics, groups = (of.ravel() for of in np.indices((len(self.names), len(self.groups))))
         leads = (self.mean - average)[groups, topics]
         best = np.argsort(-leads, axis=1, kind="stable")[:, :count]
-        tokens = self.tokens[groups, topics]
-        words = [self.names[k] for k in topics]
+        tokens, words = self.tokens[groups, topics], [self.names[k] for k in topics]
         leading = [" ".join(self.vocabulary[j] for j in row) for row in best]
         caption = (
             "Words of each topic that a group uses most above the average of all groups, and how"
@@ -276,13 +260,11 @@ class Content(Answer):
             " hardly anything."
         )
         columns = [
-            Column("topic", topics + 1),
-            Column("words", words),
-            Column("group", [self.groups[g] for g in groups], "group"),
-            Column("", words, "topic"),
+            Column("topic", topics + 1), Column("words", words),
+            Column("group", [self.groups[g] for g in groups], "group"), Column("", words, "topic"),
             Column("tokens", tokens, "tokens", "{:,.0f}".format),
             Column("leading", leading, "words that lead in the group"),
-        ]
+        ]  # fmt: skip
         return Table(caption, columns, [n < FEW_TOKENS for n in tokens])
 
 

@@ -56,10 +56,8 @@ class TopicCorrelations(Estimand):
         numbers = topic_places(topics, len(self.independent))
         block = np.ix_(numbers, numbers)
         labels = {axis: [self.labels[axis][k] for k in numbers] for axis in self.labels}
-        return replace(
-            self, draws=self.draws[:, block[0], block[1]], labels=labels,
-            independent=self.independent[block],
-        )  # fmt: skip
+        draws, independent = self.draws[:, block[0], block[1]], self.independent[block]
+        return replace(self, draws=draws, labels=labels, independent=independent)
 
     def excess(self) -> "TopicCorrelations":
         """Correlations beyond `independent`: 0 where topics are unrelated."""
@@ -68,18 +66,19 @@ class TopicCorrelations(Estimand):
 
     def figure(self) -> Matrix:
         """All pairs, similar topics next to each other."""
-        order, labels = similar_together(self), list(map(str, self.columns_of("topic")["topic"]))
-        mean, (lower, upper) = self.mean, self.interval()
+        order = similar_together(self)
+        labels = [str(self.labels["topic"][k]) for k in order]
         block = np.ix_(order, order)
-        numbers = [label.split()[0] for label in labels]
+        mean, lower, upper = (x[block] for x in (self.mean, *self.interval()))
 
         def title(i: int, j: int) -> str:
             pair = PairCorrelation(i, j, mean[i, j], lower[i, j], upper[i, j])
-            return f"{numbers[i]} and {numbers[j]}: {pair}"
+            return f"{labels[i].split()[0]} and {labels[j].split()[0]}: {pair}"
 
+        places = range(len(order))
         return Matrix(
-            mean[block], ((lower < 0.0) & (upper > 0.0))[block], [labels[k] for k in order],
-            [[title(i, j) for j in order] for i in order],
+            mean, (lower < 0.0) & (upper > 0.0), labels,
+            [[title(i, j) for j in places] for i in places],
             f"correlation over documents (dot: {100 * self.probability:g} % interval contains 0)",
         )  # fmt: skip
 
@@ -127,22 +126,18 @@ def topic_correlations(
     num_simulated = as_repeats(num_simulated, "num_simulated", minimum=2)
     link = as_draws(run).link
     chains = aligned_chains(run, chain, "mu")
-    noise = np.random.default_rng(as_seed(random_seed))
-    normals: FloatArray | None = None
+    if len(run.dims["mu"]) != 3:
+        raise ValueError(
+            f"mu must be one mean of psi, (chain, draw, stick), got axes {run.dims['mu']}"
+            f" of {type(run.model).__name__}"
+        )
+    rng = np.random.default_rng(as_seed(random_seed))
+    normals = rng.standard_normal((num_simulated, run["mu"].shape[2]))
     correlations, shares = [], []
     for one in chains:
-        means, covs = of_chain(run, one.chain, "mu", "Sigma")
-        mu = np.asarray(means, dtype=np.float64)
-        if mu.ndim != 2:
-            raise ValueError(
-                f"mu must be one mean of psi, (chain, draw, stick), got axes {run.dims['mu']}"
-                f" of {type(run.model).__name__}"
-            )
-        if normals is None:
-            normals = noise.standard_normal((num_simulated, mu.shape[1]))
+        mu, Sigma = (np.asarray(of, np.float64) for of in of_chain(run, one.chain, "mu", "Sigma"))
         for i in spread(len(mu), share_of_draws(max_draws, len(chains))):
-            factor = np.linalg.cholesky(np.asarray(covs[i], dtype=np.float64))
-            theta = link.probs(mu[i] + normals @ factor.T)[:, one.order]
+            theta = link.probs(mu[i] + normals @ np.linalg.cholesky(Sigma[i]).T)[:, one.order]
             with np.errstate(invalid="ignore", divide="ignore"):
                 found = np.corrcoef(theta, rowvar=False)
             is_found = np.broadcast_to(one.found, len(found))
@@ -185,19 +180,15 @@ def strongest_pairs(
     correlations: TopicCorrelations, num_pairs: int = 5
 ) -> tuple[list[PairCorrelation], list[PairCorrelation]]:
     """The pairs of topics with the largest positive and the largest negative mean correlations."""
+    as_kind(correlations, "correlations", TopicCorrelations)
     num_pairs = as_positive_int(num_pairs, "num_pairs", minimum=0)
-    ascending = sorted(_all_pairs(correlations), key=lambda pair: pair.mean)
+    places = np.triu_indices(len(correlations.independent), k=1)
+    values = (x[places] for x in (correlations.mean, *correlations.interval()))
+    rows = zip(*(x.tolist() for x in (*places, *values)), strict=True)
+    ascending = sorted((PairCorrelation(*row) for row in rows), key=lambda pair: pair.mean)
     positive = [pair for pair in reversed(ascending) if pair.mean > 0.0]
     negative = [pair for pair in ascending if pair.mean < 0.0]
     return positive[:num_pairs], negative[:num_pairs]
-
-
-def _all_pairs(correlations: TopicCorrelations) -> list[PairCorrelation]:
-    as_kind(correlations, "correlations", TopicCorrelations)
-    pairs = np.triu_indices(len(correlations.independent), k=1)
-    values = [x[pairs].tolist() for x in (correlations.mean, *correlations.interval())]
-    rows = zip(*(x.tolist() for x in pairs), *values, strict=True)
-    return [PairCorrelation(*one) for one in rows]
 
 
 def similar_together(correlations: TopicCorrelations) -> IntArray:

@@ -393,7 +393,6 @@ def quotes(
     note = "The run holds no texts, so documents are named only." if texts is None else ""
     names = effects.topic_names(run, chain)
     draws = shares.draws[:, place[topics], topics[:, None]].reshape(len(shares.draws), -1)
-    names = [names[k] for k in topics]
     named = [names[k] for k in topics]
     return Quotes((topics + 1).tolist(), named, quoted, probability, note, draws)
 

@@ -473,7 +473,8 @@ def variance_shares(
     return Estimand(
         shares, ("term",), {"term": {"term": titles, "levels": levels}},
         caption="How much of what documents differ in goes with each author (or other group) and"
-        " with the bends of curves, straight-line effects of covariates aside, over all chains.",
+        " with the bends of curves, the straight-line effects of covariates aside, over all"
+        " chains.",
         probability=probability,
     )  # fmt: skip
 

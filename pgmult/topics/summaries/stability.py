@@ -123,12 +123,11 @@ class TopicStability(Answer):
     def breakdown(self) -> str:
         """Number of topics that another chain is expected to find; empty with one chain."""
         again = self.found_again
-        if np.isnan(again).any():
-            return ""
-        return (
+        text = (
             f"one more chain would find about {again.sum():.0f} of them, {(again >= _SURE).sum()}"
             f" with a probability of {100 * _SURE:.0f} % or more"
         )
+        return "" if np.isnan(again).any() else text
 
     def take(self, topics: IntArray) -> "TopicStability":
         """The same of some topics, given by their numbers, in this order."""
@@ -145,7 +144,7 @@ class TopicStability(Answer):
         if shares is not None:
             columns.append(Column("share", shares[order], "share", lambda x: f"{percent(x)} %"))
         columns += [
-            Column("chains", self.chains[order], "chains", lambda count: f"{count} of {chains}"),
+            Column("chains", self.chains[order], "chains", f"{{}} of {chains}".format),
             Column("mean_distance", self.mean_distance[order], "TV mean", "{:.2f}".format),
             Column("worst_distance", self.worst_distance[order], "TV worst", "{:.2f}".format),
             Column("again", self.found_again[order], "found again", _percentage),
@@ -168,12 +167,12 @@ class TopicStability(Answer):
         order = np.argsort(self.mean_distance, kind="stable")
         others = _others(self.matches)[:, order]
         again, limit = self.found_again[order], self.matches.limit
-        kinds = np.where(np.isnan(again), 0, (again < _SURE).astype(int) + (again < LIKELY))
-        colours = np.array(_COLOURS)[kinds]
+        kinds = (again < _SURE).astype(int) + (again < LIKELY)  # 0 where nothing is known
         sayings = (f"{100 * _SURE:.0f} % or more", "in between", f"below {100 * LIKELY:.0f} %")
         return Forest(
             labels=[names[k] for k in order], mean=others, lower=others, upper=others,
-            colours=np.broadcast_to(colours, others.shape), line=limit, span=(0.0, 1.0),
+            colours=np.broadcast_to(np.array(_COLOURS)[kinds], others.shape), line=limit,
+            span=(0.0, 1.0),
             legend={
                 _COLOURS[kind]: f"found again: {sayings[kind]} ({(kinds == kind).sum()})"
                 for kind in np.unique(kinds) if not np.isnan(again).any()

@@ -68,9 +68,7 @@ def keywords(run: Posterior, *, probability: float = 0.9) -> Estimand:
         By ``topic`` and ``share``: "strength", and "of all words".
     """
     as_draws(run, "keyword_shares", "topic_shares")
-    strength, shares = (
-        np.asarray(run.stack(name), dtype=np.float64) for name in ("keyword_shares", "topic_shares")
-    )
+    strength, shares = run.stack("keyword_shares"), run.stack("topic_shares")
     names = names_along(run, "keyword_topic", strength.shape[1])
     return Estimand(
         np.stack([strength, shares[:, : len(names)]], axis=2), ("topic", "share"),
@@ -112,9 +110,8 @@ def names_of(words: Any, argument: str = "words") -> list[list[str]]:
     result = []
     for topic in as_list(words, argument, "words of topics"):
         if not isinstance(topic, list | tuple | np.ndarray) or isinstance(topic, TopWord):
-            raise TypeError(
-                f"{argument} must be a list of words for each topic, got {brief(topic)} for one"
-            )
+            got = brief(topic)
+            raise TypeError(f"{argument} must be a list of words for each topic, got {got} for one")
         names = [word.word if isinstance(word, TopWord) else word for word in topic]
         result.append(as_strings(names, argument))
     return result
@@ -122,18 +119,15 @@ def names_of(words: Any, argument: str = "words") -> list[list[str]]:
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Mean ranks within rows, as shares of the row's length."""
-    order = np.argsort(values, axis=1)
-    ordered = np.take_along_axis(values, order, axis=1)
-    size = values.shape[1]
+    order, size = np.argsort(values, axis=1), values.shape[1]
     places = np.broadcast_to(np.arange(1.0, size + 1.0), values.shape)
-    rises = ordered[:, 1:] > ordered[:, :-1]
+    rises = np.diff(np.take_along_axis(values, order, axis=1)) > 0.0
     if not rises.all():
         edge = np.ones((len(values), 1), dtype=np.bool_)
         first = np.where(np.hstack([edge, rises]), places, 0.0)
         last = np.where(np.hstack([rises, edge]), places, np.inf)
-        first = np.maximum.accumulate(first, axis=1)
         last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-        places = 0.5 * (first + last)
+        places = 0.5 * (np.maximum.accumulate(first, axis=1) + last)
     ranks = np.empty(values.shape)
     np.put_along_axis(ranks, order, places / size, axis=1)
     return ranks
@@ -179,9 +173,8 @@ class WordScores:
         average = shares @ self.mean / shares.sum()
         lift = self.mean / np.maximum(average, np.finfo(float).tiny)
         is_alike = ((lift > 0.5) & (lift < 2.0)).mean(axis=0) >= _MOST_TOPICS
-        order = np.argsort(-average, kind="stable")
-        alike = [self.names[j] for j in order if is_alike[j] and self.names[j] in candidates]
-        return alike[:_NAMED_WORDS]
+        alike = [self.names[j] for j in np.argsort(-average, kind="stable") if is_alike[j]]
+        return [name for name in alike if name in candidates][:_NAMED_WORDS]
 
 
 class TopWord(NamedTuple):
@@ -249,8 +242,7 @@ def top_words(
     list of lists of TopWord
         Topic by topic, best word first, with posterior mean and sd of the score.
     """
-    scores = word_scores(run, by, chain=chain, max_draws=max_draws)
-    return scores.top(num_words)
+    return word_scores(run, by, chain=chain, max_draws=max_draws).top(num_words)
 
 
 def topic_labels(words: Sequence[Sequence[TopWord]], num_words: int = 3) -> list[str]:
@@ -282,15 +274,13 @@ def npmi(words: Words, reference: Corpus) -> FloatArray:
     result = np.full(len(counts), np.nan)
     for k, together in enumerate(counts):
         first, second = np.triu_indices(len(together), k=1)
-        if len(first) == 0:
-            continue
-        alone = np.diag(together)
-        both = together[first, second] / num_documents
+        alone, both = np.diag(together), together[first, second] / num_documents
         met = (both > 0.0) & (both < 1.0)
         expected = alone[first] * alone[second] / num_documents**2
         scores = np.where(both > 0.0, 0.0, -1.0)
         scores[met] = np.log(both[met] / expected[met]) / -np.log(both[met])
-        result[k] = scores.mean()
+        if len(scores):
+            result[k] = scores.mean()
     return result
 
 
@@ -318,16 +308,15 @@ def exclusivity(topics: ArrayLike, num_words: int = 10, *, weight: float = 0.7) 
 def _documents_with(words: Words, reference: Corpus) -> list[IntArray]:
     """Count the documents with each pair of a topic's words, topic by topic."""
     names = as_kind(reference, "reference", Corpus, "make one with as_corpus").vocabulary
-    number = {
-        str(name): j
-        for j, name in enumerate(range(reference.num_words) if names is None else names)
-    }
-    topics = [[number.get(word, -1) for word in topic] for topic in names_of(words)]
-    used = sorted({j for topic in topics for j in topic if j >= 0})
+    listed = range(reference.num_words) if names is None else names
+    number = {str(name): j for j, name in enumerate(listed)}
+    topics = names_of(words)
+    used = sorted({number[word] for topic in topics for word in topic if word in number})
     counts = np.zeros((len(used) + 1, len(used) + 1), dtype=np.int64)  # last: words unknown there
     for rows in reference.pieces():
         present = reference.rows(rows).to_csr()[:, used]
         present.data = np.ones_like(present.data, dtype=np.int64)
         counts[:-1, :-1] += (present.T @ present).toarray()
-    place = {j: i for i, j in enumerate(used)} | {-1: len(used)}
-    return [counts[np.ix_(rows, rows)] for rows in ([place[j] for j in t] for t in topics)]
+    place = {str(listed[j]): i for i, j in enumerate(used)}
+    places = [[place.get(word, -1) for word in topic] for topic in topics]
+    return [counts[np.ix_(rows, rows)] for rows in places]
