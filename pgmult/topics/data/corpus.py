@@ -221,8 +221,8 @@ class Corpus:
                 " pgmult.topics.with_covariates(corpus, columns, formula), or read texts and"
                 " columns together: pgmult.read(table).corpus(text)"
             )
-        more = {} if content is None else {"content": content}
-        return with_covariates(self, self.table.columns, formula, standardize=standardize, **more)
+        columns = self.table.columns
+        return with_covariates(self, columns, formula, content=content, standardize=standardize)
 
     def __getitem__(self, rows: ArrayLike | slice) -> Self:
         chosen = as_rows(rows, self.num_documents)
@@ -310,23 +310,32 @@ def as_corpus(
 
 def corpus_from(counts: Any, name: str, vocabulary: object = None, names: object = None) -> Corpus:
     """`as_corpus` for an argument called `name` in errors."""
+    corpus = counts if isinstance(counts, Corpus) else _counted(counts, name)
+    given = {
+        "vocabulary": (vocabulary, corpus.num_words, "words (columns)"),
+        "names": (names, corpus.num_documents, "documents (rows)"),
+    }
+    labels: dict[str, Any] = {}
+    for argument, (values, length, what) in given.items():
+        if values is not None:
+            labels[argument] = array = np.array(as_strings(values, argument), dtype=np.str_)
+            if array.shape != (length,):
+                raise ValueError(
+                    f"{argument} must have one entry for each of the {length} {what} of {name},"
+                    f" got {array.shape}"
+                )
+    return replace(corpus, **labels) if labels else corpus
 
-    def labels(num_documents: int, num_words: int) -> tuple[Any, Any]:
-        words = _as_names(vocabulary, "vocabulary", num_words, f"words (columns) of {name}")
-        return words, _as_names(names, "names", num_documents, f"documents (rows) of {name}")
 
-    if isinstance(counts, Corpus):
-        words, called = labels(counts.num_documents, counts.num_words)
-        more = {"vocabulary": words, "names": called}
-        more = {field: value for field, value in more.items() if value is not None}
-        return replace(counts, **more) if more else counts
+def _counted(counts: Any, name: str) -> Corpus:
+    """A corpus of counts that are checked."""
     refuse_texts(counts, name)
     table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts, name)
     if table.ndim != 2:
         raise ValueError(
             f"{name} must be documents by words, got {table.ndim} axes (shape {table.shape})"
         )
-    num_documents, num_words = table.shape
+    num_words = int(table.shape[1])
     if num_words > _MOST:
         raise ValueError(
             f"{name} must have fewer than 2**31 words (columns), got {num_words}"
@@ -338,17 +347,14 @@ def corpus_from(counts: Any, name: str, vocabulary: object = None, names: object
         entries = scipy.sparse.coo_array(table)
     except ValueError as error:
         raise ValueError(f"{name} must have all indices inside the matrix, and {error}") from None
-    matrix = scipy.sparse.csr_array(
-        (_checked_counts(entries, name), entries.coords), shape=table.shape
-    )
+    data = _checked_counts(entries, name)
+    matrix = scipy.sparse.csr_array((data, entries.coords), shape=table.shape)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if matrix.nnz and matrix.data.max() > _MOST:
         raise ValueError(f"{name} must be below 2**31, got {matrix.data.max()}")
-    return Corpus(
-        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32),
-        matrix.data.astype(np.int32), int(num_words), *labels(num_documents, num_words),
-    )  # fmt: skip
+    indptr, words = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    return Corpus(indptr, words, matrix.data.astype(np.int32), num_words)
 
 
 def as_num_topics(value: object, name: str = "num_topics") -> int:
@@ -381,23 +387,12 @@ def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> NDArray[np.
         if bad.any():
             place = int(np.argmax(bad))
             fraction = np.isfinite(data[place]) and data[place] != np.floor(data[place])
+            hint = " (did you pass proportions or tf-idf weights?)" if fraction else ""
             raise ValueError(
                 f"{name} must be {'below 2**31' if fits[place] else 'non-negative integers'}, got"
-                f" {data[place]} at row {row[place]}, column {column[place]}"
-                + (" (did you pass proportions or tf-idf weights?)" if fraction else "")
+                f" {data[place]} at row {row[place]}, column {column[place]}{hint}"
             )
     return as_counts(data, name)
-
-
-def _as_names(names: object, argument: str, length: int, what: str) -> NDArray[np.str_] | None:
-    if names is None:
-        return None
-    array = np.array(as_strings(names, argument), dtype=np.str_)
-    if array.shape != (length,):
-        raise ValueError(
-            f"{argument} must have one entry for each of the {length} {what}, got {array.shape}"
-        )
-    return array
 
 
 def refuse_many_tokens(num_tokens: int, num_bytes: int, why: str, hint: str) -> None:
@@ -417,10 +412,7 @@ def refuse_to_simulate(corpus: Corpus) -> None:
 
 
 def simulate_words(
-    rng: np.random.Generator,
-    assignments: NDArray[np.int64],
-    topics: NDArray[np.float64],
-    like: Kind,
+    rng: np.random.Generator, assignments: IntArray, topics: FloatArray, like: Kind
 ) -> Kind:
     """Draw a word for every token given its topic.
 
@@ -439,17 +431,12 @@ def simulate_words(
         One entry per token, in the order of `assignments`: words may repeat in a document.
     """
     words = np.empty(len(assignments), dtype=np.int32)
-    for k in range(len(topics)):
-        running = np.cumsum(topics[k])
-        of_topic = assignments == k
+    for k, probs in enumerate(topics):
+        running, of_topic = np.cumsum(probs), assignments == k
         u = rng.random(np.count_nonzero(of_topic)) * running[-1]
         words[of_topic] = np.searchsorted(running, u, side="right")
-    return replace(
-        like,
-        indptr=np.concatenate([[0], np.cumsum(like.totals)]),
-        words=words,
-        counts=np.ones(len(words), dtype=np.int32),
-    )
+    indptr = np.concatenate([[0], np.cumsum(like.totals)])
+    return replace(like, indptr=indptr, words=words, counts=np.ones_like(words))
 
 
 def split_tokens(

@@ -84,10 +84,9 @@ def content_groups(
         raise TypeError(f"content must be a formula such as '~ party', got {brief(content)}")
     with under_name("content", of="formula"):
         formula = parse(content, by_degree=False)
-    factors = list(formula.terms)
-    named = [str(one.name) for term in factors for one in term if isinstance(one, Name)]
-    plain = formula.intercept and len(named) == sum(map(len, factors)) == len(set(named))
-    if not plain or len(factors) != 1:
+    factors = [factor for term in formula.terms for factor in term]
+    named = list(dict.fromkeys(str(one.name) for one in factors if isinstance(one, Name)))
+    if not formula.intercept or len(named) < len(factors) or len(formula.terms) != 1:
         raise ValueError(
             "content must name a column of labels, '~ party', or several for all combinations,"
             f" '~ party:house', got {content!r}"

@@ -90,14 +90,12 @@ def pack_corpus(
         num_words, named = None, []
         for number, block in enumerate(blocks):
             corpus = corpus_from(block, f"counts[{number}]" if in_blocks else "counts")
-            its_words, own = corpus.num_words, corpus.vocabulary
+            size, own = corpus.num_words, corpus.vocabulary
             if num_words is None:
-                num_words, words = its_words, own if words is None else words
-            if its_words != num_words:
-                raise ValueError(
-                    f"counts must have {num_words} words in every block, got {its_words} in block"
-                    f" {number}"
-                )
+                num_words, words = size, own if words is None else words
+            if size != num_words:
+                every = f"{num_words} words in every block"
+                raise ValueError(f"counts must have {every}, got {size} in block {number}")
             if not (own is None or words is None or np.array_equal(own, words)):
                 raise ValueError(f"counts must have one vocabulary, block {number} has another")
             for rows in corpus.pieces():
@@ -119,11 +117,9 @@ def pack_corpus(
 
 def _is_list_of_blocks(counts: object) -> bool:
     """Is it a list of matrices, rather than the rows of one?"""
-    return (
-        isinstance(counts, list | tuple)
-        and len(counts) > 0
-        and all(isinstance(block, Corpus) or getattr(block, "ndim", 0) == 2 for block in counts)
-    )
+    blocks = counts if isinstance(counts, list | tuple) else ()
+    are_blocks = [isinstance(of, Corpus) or getattr(of, "ndim", 0) == 2 for of in blocks]
+    return bool(are_blocks) and all(are_blocks)
 
 
 def open_corpus(path: str | os.PathLike[str]) -> Corpus:
@@ -147,7 +143,7 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     path = as_path(path)
     manifest = _manifest(path)
     arrays: dict[str, Any] = {
-        name: ArrayFile(str(path.absolute() / f"{name}.npy"), *about).open()
+        name: ArrayFile(f"{path.absolute() / name}.npy", *about).open()
         for name, about in manifest["arrays"].items()
     }
     corpus = Corpus(num_words=manifest["num_words"], **arrays)
@@ -263,13 +259,9 @@ class CorpusWriter:
         self._names.writelines(json.dumps(name, default=str) + "\n" for name in names)
 
     def finish(
-        self,
-        num_words: int,
-        vocabulary: NDArray[np.str_] | None,
-        *,
-        label: Callable[[object], str] | None = None,
-        losses: Losses | None = None,
-    ) -> None:
+        self, num_words: int, vocabulary: NDArray[np.str_] | None, *,
+        label: Callable[[object], str] | None = None, losses: Losses | None = None,
+    ) -> None:  # fmt: skip
         """Complete the folder and give it its name; documents have names if they have a `label`."""
         self._names.close()
         if vocabulary is not None:

@@ -85,9 +85,6 @@ def as_timed_corpus(
             f" {corpus.num_words} words (are they time stamps? Divide them into coarser steps)"
         )
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
-    return corpus.extended(
-        TimedCorpus,
-        times=(steps - first).astype(np.int64),
-        time_labels=np.arange(first, last + 1),
-        order=np.argsort(-totals, kind="stable"),
-    )
+    order, labels = np.argsort(-totals, kind="stable"), np.arange(first, last + 1)
+    times = (steps - first).astype(np.int64)
+    return corpus.extended(TimedCorpus, times=times, time_labels=labels, order=order)

@@ -59,10 +59,9 @@ from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_flag, as_kind, as_probability, as_repeats, as_seed, brief
 from pgmult.core.markup import paragraphs
 from pgmult.core.tabled import Table
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray
 from pgmult.core.validate import new_key
 from pgmult.formulas.terms import GroupTerm
-from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics import runs
 from pgmult.topics.compiled import fold_in as kernels
@@ -133,7 +132,8 @@ def fold_in(
         does not know its model, or the covariates are not coded as those of the posterior.
     """
     place = runs.as_chain(runs.as_unmerged(run), chain)
-    link, prior = _prior_of(run, corpus, place)
+    names = _names_of_prior(run, corpus)
+    prior = dict(zip(names, runs.of_chain(run, place, *names, beside=_WORDS), strict=True))
     (topics,) = runs.of_chain(run, place, "topics", beside=_WORDS)
     used = runs.spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
@@ -143,7 +143,7 @@ def fold_in(
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
-    count = corpus.num_documents
+    link, count = run.link, corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.entries, ids)
     design, tokens, varied = None, corpus, None
@@ -151,65 +151,41 @@ def fold_in(
         design, tokens = corpus.design, corpus.by_version()
     if tokens is not corpus:
         (varied,) = runs.of_chain(run, place, "group_topics", beside=_WORDS)
-    psi = np.broadcast_to(
-        runs.prior_at(prior, int(used[0]), design)[0], (count, prior["Sigma"].shape[-1])
-    )
-    theta = link.probs(psi)
+    means, *_ = runs.prior_at(prior, int(used[0]), design)
+    psi = np.broadcast_to(means, (count, means.shape[-1]))
     for draw in used:
         words = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
         if varied is not None:
             words = np.ascontiguousarray(words.swapaxes(0, 1)).reshape(num_topics, -1)
-        psi_prior, by_word = runs.prior_at(prior, int(draw), design), np.ascontiguousarray(words.T)
+        by_word = np.ascontiguousarray(words.T)
+        centre, which, covariances = runs.prior_at(prior, int(draw), design)
         for _ in range(sweeps + (warm_up if draw == used[0] else 0)):
             topic_counts = np.empty((count, num_topics), dtype=np.int64)
-            over_rows(
-                kernels.allocate_documents, count, new_key(rng), ids, tokens.entries, by_word,
-                theta, topic_counts,
-            )  # fmt: skip
-            try:
-                psi = _moved(new_key(rng), ids, link, psi, topic_counts, psi_prior)
-            except ValueError as error:
-                raise ValueError(f"{error} under draw {draw}") from None
-            theta = link.probs(psi)
-        yield FoldedIn(int(draw), theta, words)
+            given = tokens.entries, by_word, link.probs(psi), topic_counts
+            over_rows(kernels.allocate_documents, count, new_key(rng), ids, *given)
+            key, moved = new_key(rng), np.empty_like(psi)
+            for number, cov in enumerate(covariances):
+                rows = np.flatnonzero(np.broadcast_to(which, count) == number)
+                about = psi[rows], topic_counts[rows], np.broadcast_to(centre, psi.shape)[rows]
+                try:
+                    moved[rows] = swing_alone(key, ids[rows], link, *about, cov)
+                except ValueError as error:
+                    raise ValueError(f"{error} under draw {draw}") from None
+            psi = moved
+        yield FoldedIn(int(draw), link.probs(psi), words)
 
 
-def _moved(
-    key: NDArray[np.uint64],
-    ids: NDArray[np.uint64],
-    link: StickBreaking | LogisticNormal,
-    psi: FloatArray,
-    topic_counts: IntArray,
-    prior: tuple[FloatArray, IntArray, FloatArray],
-) -> FloatArray:
-    """Psi of documents given their counts of topics, whose covariances may differ."""
-    centre, which, covariances = prior
-    if len(covariances) == 1:
-        return swing_alone(key, ids, link, psi, topic_counts, centre, covariances[0])
-    moved = np.empty_like(psi)
-    for number, cov in enumerate(covariances):
-        rows = np.flatnonzero(which == number)
-        moved[rows] = swing_alone(
-            key, ids[rows], link, psi[rows], topic_counts[rows], centre[rows], cov
-        )
-    return moved
-
-
-def _prior_of(
-    run: Posterior, corpus: Any, place: int
-) -> tuple[StickBreaking | LogisticNormal, dict[str, Any]]:
-    """The link, and a chain's draws of what the documents' prior depends on."""
+def _names_of_prior(run: Posterior, corpus: Any) -> list[str]:
+    """Variables that the documents' prior depends on; refuses documents without their values."""
     if isinstance(run.model, NormalTopics):
-        return run.link, _at_words(run, place, ["mu", "Sigma"])
+        return ["mu", "Sigma"]
     if not isinstance(run.model, StructuralTopics):
         raise ValueError(
             "run must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
             f" one of {type(run.model).__name__}"
         )
-    as_kind(
-        corpus, "corpus", StructuredCorpus,
-        "of structural topics new documents need covariates: data.new_documents(corpus, table)",
-    )  # fmt: skip
+    hint = "of structural topics new documents need covariates: data.new_documents(corpus, table)"
+    as_kind(corpus, "corpus", StructuredCorpus, hint)
     groups = [str(label) for label in run.coords.get("group", [])]
     new_groups = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
     if groups != new_groups:
@@ -217,22 +193,14 @@ def _prior_of(
             f"corpus must have the posterior's groups, {', '.join(groups) or 'none'}; got"
             f" {', '.join(new_groups) or 'none'}"
         )
-    if "coding" in run.coords:
-        (coding,) = map(str, run.coords["coding"])
-    else:
-        coding = run.data.design.coding
-    if coding != corpus.design.coding:
+    coding = run.coords["coding"][0] if "coding" in run.coords else run.data.design.coding
+    if str(coding) != corpus.design.coding:
         raise ValueError(
             "corpus must have covariates coded as the posterior's are, with the same means, scales,"
             " labels and knots: make it with data.new_documents(corpus, table), data being what was"
             " sampled"
         )
-    return run.link, _at_words(run, place, runs.regression_variables(run, corpus))
-
-
-def _at_words(run: Posterior, place: int, names: Sequence[str]) -> dict[str, Any]:
-    """A chain's draws of some variables, of the draws at which its topics were kept."""
-    return dict(zip(names, runs.of_chain(run, place, *names, beside=_WORDS), strict=True))
+    return runs.regression_variables(run, corpus)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -270,16 +238,14 @@ class NewDocuments(Answer):
             " ones."
         ]
         if self.empty:
-            few = ", ".join(self.empty[:5]) + (", ..." if len(self.empty) > 5 else "")
             lines.append(
-                f"Without a word that it knows: {len(self.empty):,} ({few}). What is said of them"
-                " is what was expected before reading."
+                f"Without a word that it knows: {_first(self.empty)}. What is said of them is what"
+                " was expected before reading."
             )
         for grouping, labels in self.new_levels.items():
-            few = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
             lines.append(
-                f"New to the run, of {grouping}: {len(labels):,} ({few}). Their effects are"
-                " unknown, which widens the intervals."
+                f"New to the run, of {grouping}: {_first(labels)}. Their effects are unknown, which"
+                " widens the intervals."
             )
         return "\n".join(lines)
 
@@ -300,6 +266,10 @@ class NewDocuments(Answer):
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self).splitlines()) + self.topics._repr_html_()
+
+
+def _first(names: list[str]) -> str:
+    return f"{len(names):,} ({', '.join(names[:5])}{', ...' * (len(names) > 5)})"
 
 
 def align_words(
@@ -332,15 +302,12 @@ def align_words(
     target = np.array([place.get(str(word), -1) for word in corpus.vocabulary], dtype=np.int64)
     in_both = np.flatnonzero(target >= 0)
     choose = scipy.sparse.csr_array(
-        (np.ones(len(in_both), dtype=np.int64), (in_both, target[in_both])),
-        shape=(corpus.num_words, num_words),
+        (np.ones_like(in_both), (in_both, target[in_both])), shape=(corpus.num_words, num_words)
     )
     in_use = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     lost = (target < 0) & (in_use > 0)
-    aligned = replace(
-        corpus_from(corpus.to_csr() @ choose, "corpus"), names=corpus.names, table=corpus.table,
-        vocabulary=np.array(list(place), dtype=np.str_),
-    )  # fmt: skip
+    aligned = corpus_from(corpus.to_csr() @ choose, "corpus", list(place), corpus.names)
+    aligned = replace(aligned, table=corpus.table)
     return aligned, int(lost.sum()), int(in_use[lost].sum())
 
 
@@ -409,19 +376,19 @@ def predict(
             f" {brief(covariates)} (it is of {type(run.model).__name__})"
         )
     chains = aligned_chains(run, chain, "topics")
-    pieces = []
+    share, draws = runs.share_of_draws(max_draws, len(chains)), list[FloatArray]()
     for one in chains:
-        folded = fold_in(
-            run, new, chain=one.chain + 1, max_draws=runs.share_of_draws(max_draws, len(chains)),
-            sweeps=sweeps, random_seed=seed + one.chain,
-        )  # fmt: skip
-        pieces += [one.place(draw.theta) for draw in folded]
-    draws = np.stack(pieces)
-    mean, sd, lower, upper = moments_of(draws, probability)
-    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope_of(chains), draws)
-    return NewDocuments(
-        topics, new, words, tokens, new.num_tokens + tokens, empty, _new_levels(new)
-    )
+        how = {"chain": one.chain + 1, "max_draws": share, "random_seed": seed + one.chain}
+        draws += [one.place(of.theta) for of in fold_in(run, new, sweeps=sweeps, **how)]
+    shares, scope = np.stack(draws), scope_of(chains)
+    mean, sd, lower, upper = moments_of(shares, probability)
+    topics = DocumentTopics(names, mean, sd, lower, upper, probability, scope, shares)
+    terms = new.design.terms if isinstance(new, StructuredCorpus) else ()
+    levels = {
+        ":".join(term.variables): sorted(":".join(row) for row in term.new.tolist())
+        for term in terms if isinstance(term, GroupTerm) and len(term.new)
+    }  # fmt: skip
+    return NewDocuments(topics, new, words, tokens, new.num_tokens + tokens, empty, levels)
 
 
 def _with_the_same(
@@ -429,26 +396,13 @@ def _with_the_same(
 ) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = run.data
-    if covariates is None:
-        if new.table is None:
-            columns = [str(name) for name in data.design.columns.names]
-            columns += [name for term in data.design.terms for name in term.variables]
-            columns += [] if data.content is None else list(data.content.known.columns)
-            needed = ", ".join(dict.fromkeys(columns))
-            raise ValueError(
-                "covariates must be given, for the posterior has them and the corpus was not read"
-                f" from a table (columns: {needed})"
-            )
-        covariates = new.table.columns
-    return data.new_documents(new, covariates, new_levels=new_levels)
-
-
-def _new_levels(new: Corpus) -> dict[str, list[str]]:
-    """Labels of groupings that the posterior does not know."""
-    if not isinstance(new, StructuredCorpus):
-        return {}
-    return {
-        ":".join(term.variables): sorted(":".join(row) for row in term.new.tolist())
-        for term in new.design.terms
-        if isinstance(term, GroupTerm) and len(term.new)
-    }
+    if covariates is None and new.table is None:
+        columns = [str(name) for name in data.design.columns.names]
+        columns += [name for term in data.design.terms for name in term.variables]
+        columns += [] if data.content is None else list(data.content.known.columns)
+        raise ValueError(
+            "covariates must be given, for the posterior has them and the corpus was not read from"
+            f" a table (columns: {', '.join(dict.fromkeys(columns))})"
+        )
+    table = new.table.columns if covariates is None and new.table else covariates
+    return data.new_documents(new, table, new_levels=new_levels)

@@ -20,6 +20,7 @@ The answer is a posterior of `StructuralTopics` given the new documents: ask it 
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +38,7 @@ from pgmult.topics.starts.searches import Searched
 from pgmult.topics.updates.allocation import allocate_tokens
 from pgmult.topics.updates.collapsed import Allocation
 
-_KEPT = (
-    "coefficients", "effects", "effect_variances", "mu", "Sigma", "theta",
-    "topic_shares",
-)  # fmt: skip
+_KEPT = "coefficients", "effects", "effect_variances", "mu", "Sigma", "theta", "topic_shares"
 
 
 def refit(
@@ -85,9 +83,8 @@ def refit(
     documents, and so this is no posterior of both corpora together ("cut" inference).
     """
     as_unmerged(run)
-    new = as_kind(
-        corpus, "corpus", StructuredCorpus, "make it with corpus.with_covariates(formula)"
-    )
+    hint = "make it with corpus.with_covariates(formula)"
+    new = as_kind(corpus, "corpus", StructuredCorpus, hint)
     if "topics" not in run or run["topics"].ndim != 4 or "group_topics" in run:
         raise ValueError("run must have kept topics, of words that do not vary by group")
     if new.content is not None:
@@ -97,57 +94,39 @@ def refit(
     words, _, _ = align_words(new, run.coords.get("word"), num_words)
     data = words.extended(StructuredCorpus, design=new.design, content=None)
     model = StructuralTopics(num_topics)
-    most = as_positive_int(max_draws, "max_draws")
+    share = share_of_draws(as_positive_int(max_draws, "max_draws"), run.num_chains)
     rng = np.random.default_rng(as_seed(random_seed))
-    parts = [
-        _chain(model, rng, data, topics[spread(len(topics), share)], sweeps, warm_up)
-        for share in [share_of_draws(most, run.num_chains)]
-        for chain in range(run.num_chains)
-        for topics in of_chain(run, chain, "topics")
-    ]
-    draws = {name: np.stack([chain_draws[name] for chain_draws in parts]) for name in parts[0]}
+    names = [name for name in _KEPT if name not in model.absent(data)]
+    stored: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names, "topics")}
+    for chain in range(run.num_chains):
+        (topics,) = of_chain(run, chain, "topics")
+        topics = topics[spread(len(topics), share)]
+        state = _start(model, rng, data, np.asarray(topics[0], dtype=np.float64))
+        for i, held in enumerate(np.asarray(topics, dtype=np.float64)):
+            state = replace(state, topics=held)
+            for _ in range(sweeps + (warm_up if i == 0 else 0)):
+                state = held_step(model, rng, state, data)
+            stored["log_likelihood"].append(model.log_likelihood(state, data))
+            for name in names:
+                stored[name].append(variable(model, state, data, name))
+        stored["topics"].extend(topics)
+    draws = {
+        name: np.reshape(values, (run.num_chains, -1, *np.shape(values[0])))
+        for name, values in stored.items()
+    }
     stats = {"log_likelihood": draws.pop("log_likelihood")}
     return Posterior(
-        draws,
-        dims={name: model.dims[name] for name in draws},
-        coords={"chain": run.coords["chain"], **model.coords(data)},
-        sample_stats=stats,
-        attrs={"model": type(model).__name__},
-        label_dims=traits_of(model).label_dims,
+        draws, dims={name: model.dims[name] for name in draws},
+        coords={"chain": run.coords["chain"], **model.coords(data)}, sample_stats=stats,
+        attrs={"model": type(model).__name__}, label_dims=traits_of(model).label_dims,
         origin=Origin.of(model, data),
-    )
-
-
-def _chain(
-    model: StructuralTopics,
-    rng: np.random.Generator,
-    data: StructuredCorpus,
-    topics: FloatArray,
-    sweeps: int,
-    warm_up: int,
-) -> dict[str, FloatArray]:
-    """Return the stored draws of a chain with fixed topics, one draw after the other."""
-    names = [name for name in _KEPT if name not in model.absent(data)]
-    stored: dict[str, list[object]] = {name: [] for name in ("log_likelihood", *names)}
-    state = None
-    for held in np.asarray(topics, dtype=np.float64):
-        before = warm_up if state is None else 0
-        begun = _start(model, rng, data, held) if state is None else state
-        state = replace(begun, topics=held)
-        for _ in range(before + sweeps):
-            state = held_step(model, rng, state, data)
-        stored["log_likelihood"].append(model.log_likelihood(state, data))
-        for name in names:
-            stored[name].append(variable(model, state, data, name))
-    return {**{name: np.array(values) for name, values in stored.items()}, "topics": topics}
+    )  # fmt: skip
 
 
 def held_step(
-    model: StructuralTopics,
-    rng: np.random.Generator,
-    state: StructuralTopicsState,
+    model: StructuralTopics, rng: np.random.Generator, state: StructuralTopicsState,
     data: StructuredCorpus,
-) -> StructuralTopicsState:
+) -> StructuralTopicsState:  # fmt: skip
     """One sweep over all but the topics."""
 
     def shared_step(

@@ -17,13 +17,9 @@ from pgmult.topics.compiled import swing
 
 
 def swing_psi(
-    rng: np.random.Generator,
-    link: StickBreaking | LogisticNormal,
-    psi: FloatArray,
-    counts: IntArray,
-    mean: FloatArray,
-    cov: FloatArray,
-) -> FloatArray:
+    rng: np.random.Generator, link: StickBreaking | LogisticNormal, psi: FloatArray,
+    counts: IntArray, mean: FloatArray, cov: FloatArray,
+) -> FloatArray:  # fmt: skip
     """Move psi, leaving its conditional distribution given the counts unchanged.
 
     Parameters
@@ -49,42 +45,31 @@ def swing_psi(
     -----
     A document costs O(m**3), m the number of its sticks that anything reaches, or K.
     """
-    moved, streams = psi.copy(), np.arange(len(psi), dtype=np.uint64)
-    _move(new_key(rng), _rows(link, counts, _depths(link, counts), streams), moved, mean, cov)
-    return moved
+    streams = np.arange(len(psi), dtype=np.uint64)
+    rows = _rows(link, counts, _depths(link, counts), streams)
+    return _moved(new_key(rng), rows, psi, mean, cov)
 
 
 def swing_alone(
-    key: NDArray[np.uint64],
-    streams: NDArray[np.uint64],
-    link: StickBreaking | LogisticNormal,
-    psi: FloatArray,
-    counts: IntArray,
-    mean: FloatArray,
-    cov: FloatArray,
-) -> FloatArray:
+    key: NDArray[np.uint64], streams: NDArray[np.uint64], link: StickBreaking | LogisticNormal,
+    psi: FloatArray, counts: IntArray, mean: FloatArray, cov: FloatArray,
+) -> FloatArray:  # fmt: skip
     """Draw psi as `swing_psi` does, by a stream for each document: none depends on another."""
-    moved = psi.copy()
-    _move(key, _rows(link, counts, np.full(len(psi), psi.shape[1]), streams), moved, mean, cov)
-    return moved
+    rows = _rows(link, counts, np.full(len(psi), psi.shape[1]), streams)
+    return _moved(key, rows, psi, mean, cov)
 
 
-def _move(
-    key: NDArray[np.uint64],
-    rows: swing.SwingRows,
-    psi: FloatArray,
-    mean: FloatArray,
+def _moved(
+    key: NDArray[np.uint64], rows: swing.SwingRows, psi: FloatArray, mean: FloatArray,
     cov: FloatArray,
-) -> None:
-    """Move psi in place."""
-    root, groups = lower_cholesky(cov), -(-len(psi) // WIDTH)
-    statuses = over_rows(
-        swing.swing_documents, groups, num_workers(groups, 1), rows, root, np.atleast_2d(mean),
-        key, psi, grain=1,
-    )  # fmt: skip
+) -> FloatArray:  # fmt: skip
+    root, groups, moved = lower_cholesky(cov), -(-len(psi) // WIDTH), psi.copy()
+    given = rows, root, np.atleast_2d(mean), key, moved
+    statuses = over_rows(swing.swing_documents, groups, num_workers(groups, 1), *given, grain=1)
     failed = [status - 1 for status in statuses if status]
     if failed:
         raise ValueError(f"psi of document {min(failed)} is not finite any more")
+    return moved
 
 
 def _depths(link: StickBreaking | LogisticNormal, counts: IntArray) -> IntArray:
@@ -98,13 +83,11 @@ def _depths(link: StickBreaking | LogisticNormal, counts: IntArray) -> IntArray:
 
 
 def _rows(
-    link: StickBreaking | LogisticNormal,
-    counts: IntArray,
-    depths: IntArray,
+    link: StickBreaking | LogisticNormal, counts: IntArray, depths: IntArray,
     streams: NDArray[np.uint64],
-) -> swing.SwingRows:
+) -> swing.SwingRows:  # fmt: skip
     """The documents in the order in which the kernel takes them."""
     num_topics, by_depth = counts.shape[1], np.argsort(depths, kind="stable")
-    if isinstance(link, LogisticNormal):
-        return swing.SwingRows(by_depth, depths, counts, np.arange(num_topics), streams, True)
-    return swing.SwingRows(by_depth, depths, counts, link.order_of(num_topics), streams, False)
+    order = np.arange(num_topics) if isinstance(link, LogisticNormal) else link.order_of(num_topics)
+    is_softmax = isinstance(link, LogisticNormal)
+    return swing.SwingRows(by_depth, depths, counts, order, streams, is_softmax)
