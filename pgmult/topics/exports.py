@@ -25,12 +25,9 @@ __all__ = ["document_columns", "export"]
 
 
 def export(
-    run: Posterior,
-    folder: str | os.PathLike[str],
-    *,
-    chain: int | None = None,
+    run: Posterior, folder: str | os.PathLike[str], *, chain: int | None = None,
     data: Corpus | None = None,
-) -> list[Path]:
+) -> list[Path]:  # fmt: skip
     """Write the results of a run as CSV files for other programs.
 
     Parameters

@@ -80,18 +80,11 @@ blockquote { margin: 0 0 .2em; padding-left: .8em; border-left: 3px solid var(--
 
 @one_blas_thread()  # products here are small: threads of a BLAS wait for each other, busily
 def report(
-    run: Posterior,
-    page: str | os.PathLike[str] | None = None,
-    *,
-    title: str = "Topics",
-    facts: Mapping[str, str] | None = None,
-    comparison: Comparison | bool = False,
-    topic: int | None = None,
-    by: str = "probability",
-    num_words: int = 8,
-    num_documents: int = 3,
+    run: Posterior, page: str | os.PathLike[str] | None = None, *, title: str = "Topics",
+    facts: Mapping[str, str] | None = None, comparison: Comparison | bool = False,
+    topic: int | None = None, by: str = "probability", num_words: int = 8, num_documents: int = 3,
     weight: str | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """Summarise a run: topics, their stability, effects of covariates, and the run itself.
 
     Parameters

@@ -547,14 +547,9 @@ class StructuredCorpus(Corpus):
 
 
 def with_covariates(
-    corpus: object,
-    covariates: object,
-    formula: str | None = None,
-    *,
-    content: str | None = None,
-    names: Sequence[str] | None = None,
-    standardize: bool = True,
-) -> StructuredCorpus:
+    corpus: object, covariates: object, formula: str | None = None, *, content: str | None = None,
+    names: Sequence[str] | None = None, standardize: bool = True,
+) -> StructuredCorpus:  # fmt: skip
     """A corpus with covariates of its documents.
 
     Parameters

@@ -49,11 +49,9 @@ _DTYPES = {"indptr": "<i8", "words": "<i4", "counts": "<i4"}
 
 
 def pack_corpus(
-    counts: Any,
-    out: str | os.PathLike[str],
-    *,
+    counts: Any, out: str | os.PathLike[str], *,
     vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
-) -> Corpus:
+) -> Corpus:  # fmt: skip
     """Write a corpus to a folder, from which `open_corpus` maps it into memory.
 
     Parameters

@@ -47,11 +47,9 @@ class TimedCorpus(Corpus):
 
 
 def as_timed_corpus(
-    counts: object,
-    times: Any,
-    vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
+    counts: object, times: Any, vocabulary: Sequence[str] | NDArray[np.str_] | None = None,
     names: Sequence[str] | NDArray[np.str_] | None = None,
-) -> TimedCorpus:
+) -> TimedCorpus:  # fmt: skip
     """A `TimedCorpus` from a corpus, or from what `as_corpus` takes, and the documents' times.
 
     Parameters

@@ -9,7 +9,6 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
-from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.variational.ascent import HasHistory, has_settled
@@ -98,10 +97,8 @@ def word_counts(
     word_indptr = np.concatenate([[0], np.cumsum(sizes)])
     documents = corpus.entry_documents[entries]
     out = np.empty(by_word.shape)
-    over_rows(
-        expected_word_counts, corpus.num_words, (word_indptr, documents, entries), weights, theta,
-        by_word, out,
-    )  # fmt: skip
+    given = (word_indptr, documents, entries), weights, theta, by_word, out
+    over_rows(expected_word_counts, corpus.num_words, *given)
     return np.ascontiguousarray(out.T)
 
 
@@ -112,9 +109,8 @@ def as_precision(cov: FloatArray) -> FloatArray:
 
 
 def mean_theta(
-    link: StickBreaking | LogisticNormal, means: FloatArray,
-    precisions: Callable[[slice], FloatArray],
-) -> FloatArray:  # fmt: skip
+    link: Any, means: FloatArray, precisions: Callable[[slice], FloatArray]
+) -> FloatArray:
     """Mean of link(psi) over psi ~ N(mean_d, precision_d^-1), ``(num_documents, num_topics)``.
 
     The average over 32 antithetic pairs, the same for every document and call. `precisions` gives

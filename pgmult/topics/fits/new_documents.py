@@ -88,15 +88,9 @@ class FoldedIn(NamedTuple):
 
 
 def fold_in(
-    run: Posterior,
-    corpus: Any,
-    *,
-    chain: int = 1,
-    max_draws: int = 100,
-    sweeps: int = 2,
-    warm_up: int = 20,
-    random_seed: int = 0,
-) -> Iterator[FoldedIn]:
+    run: Posterior, corpus: Any, *, chain: int = 1, max_draws: int = 100, sweeps: int = 2,
+    warm_up: int = 20, random_seed: int = 0,
+) -> Iterator[FoldedIn]:  # fmt: skip
     """Sample the topic proportions of new documents, one posterior draw after the other.
 
     Parameters
@@ -312,17 +306,10 @@ def align_words(
 
 
 def predict(
-    run: Posterior,
-    corpus: object,
-    covariates: object = None,
-    *,
-    new_levels: bool = False,
-    chain: int | None = None,
-    max_draws: int = 100,
-    sweeps: int = 2,
-    probability: float = 0.9,
+    run: Posterior, corpus: object, covariates: object = None, *, new_levels: bool = False,
+    chain: int | None = None, max_draws: int = 100, sweeps: int = 2, probability: float = 0.9,
     random_seed: int = 0,
-) -> NewDocuments:
+) -> NewDocuments:  # fmt: skip
     """Topic proportions of documents that were not in the run.
 
     Words are matched by name. If the run has covariates, the documents need them, too.

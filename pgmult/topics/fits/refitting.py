@@ -42,14 +42,9 @@ _KEPT = "coefficients", "effects", "effect_variances", "mu", "Sigma", "theta", "
 
 
 def refit(
-    run: Posterior,
-    corpus: StructuredCorpus,
-    *,
-    max_draws: int = 200,
-    sweeps: int = 5,
-    warm_up: int = 100,
-    random_seed: int = 0,
-) -> Posterior:
+    run: Posterior, corpus: StructuredCorpus, *, max_draws: int = 200, sweeps: int = 5,
+    warm_up: int = 100, random_seed: int = 0,
+) -> Posterior:  # fmt: skip
     """Sample a structural topic model of new documents, the topics being those of a run.
 
     Parameters

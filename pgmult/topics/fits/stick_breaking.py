@@ -97,9 +97,11 @@ class DocumentPosterior:
         The Monte Carlo error of `mean_theta` is some 5 % of theta's posterior standard deviation.
         """
         J, eye = self.potential.J, np.eye(self.mean.shape[1])
-        return mean_field.mean_theta(
-            StickBreaking(), self.mean, lambda rows: self._precision + J[rows, :, None] * eye
-        )
+
+        def precisions(rows: slice) -> FloatArray:
+            return self._precision + J[rows, :, None] * eye
+
+        return mean_field.mean_theta(StickBreaking(), self.mean, precisions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +164,9 @@ class VariationalTopics(mean_field.MeanFieldFit):
 
     @classmethod
     def start(
-        cls,
-        rng: np.random.Generator,
-        model: CorrelatedTopics,
-        corpus: Any,
+        cls, rng: np.random.Generator, model: CorrelatedTopics, corpus: Any,
         num_documents: int | None = None,
-    ) -> "VariationalTopics":
+    ) -> "VariationalTopics":  # fmt: skip
         """The start of a fit: a search for topics on these documents.
 
         Parameters
@@ -183,13 +182,9 @@ class VariationalTopics(mean_field.MeanFieldFit):
         mean_field.refuse_unfitted(as_kind(model, "model", CorrelatedTopics))
         state = model.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)
-        sizes = scale * state.topic_counts.sum(axis=0)
-        sample = _gaussian_posterior(
-            model.gaussian_prior,
-            state.psi,
-            np.zeros_like(model.gaussian_prior.scale),
-            scale * len(state.psi),
-        )
+        sizes, prior = scale * state.topic_counts.sum(axis=0), model.gaussian_prior
+        nothing, count = np.zeros_like(prior.scale), scale * len(state.psi)
+        sample = _gaussian_posterior(prior, state.psi, nothing, count)
         return cls(model, model.start_concentration() + sizes[:, None] * state.topics, sample)
 
     @property
@@ -198,14 +193,9 @@ class VariationalTopics(mean_field.MeanFieldFit):
         return Dirichlet(self.concentration).mean()
 
     def update(
-        self,
-        minibatch: Corpus,
-        num_documents: int | None = None,
-        *,
-        step_size: float | None = None,
-        delay: float = 1.0,
-        forgetting: float = 0.6,
-    ) -> "VariationalTopics":
+        self, minibatch: Corpus, num_documents: int | None = None, *,
+        step_size: float | None = None, delay: float = 1.0, forgetting: float = 0.6,
+    ) -> "VariationalTopics":  # fmt: skip
         """One stochastic natural-gradient step from some of the documents.
 
         Parameters
@@ -245,19 +235,14 @@ class VariationalTopics(mean_field.MeanFieldFit):
         count, n = as_kind(documents, "documents", DocumentPosterior).mean.shape
         scale = _scale(count, num_documents)
         constants = -0.5 * (expected_log_det(self.gaussian) + n / self.gaussian.strength)
-        return Bound(
-            documents=scale * (float(documents._scores.sum()) + count * constants),
-            topics=-dirichlet_divergence(self.concentration, self.model.start_concentration()),
-            gaussian=-niw_divergence(self.gaussian, self.model.gaussian_prior),
-        )
+        of_documents = scale * (float(documents._scores.sum()) + count * constants)
+        away = dirichlet_divergence(self.concentration, self.model.start_concentration())
+        return Bound(of_documents, -away, -niw_divergence(self.gaussian, self.model.gaussian_prior))
 
     def _infer(
-        self,
-        corpus: Corpus,
-        tolerance: float,
-        max_steps: int,
+        self, corpus: Corpus, tolerance: float, max_steps: int,
         start: DocumentPosterior | None = None,
-    ) -> DocumentPosterior:
+    ) -> DocumentPosterior:  # fmt: skip
         num_topics, num_words = self.concentration.shape
         if corpus.num_words != num_words:
             raise ValueError(
@@ -267,23 +252,19 @@ class VariationalTopics(mean_field.MeanFieldFit):
         log_topics -= digamma(self.concentration.sum(axis=1, keepdims=True))
         shift = log_topics.max(axis=0)
         by_word = np.exp(np.ascontiguousarray((log_topics - shift).T))
-        count, n = corpus.num_documents, num_topics - 1
         cov = self.gaussian.scale / self.gaussian.dof
         precision = mean_field.as_precision(cov)
-        if start is None:
-            mean = np.tile(self.gaussian.mean, (count, 1))
-            var = np.tile(np.diagonal(cov), (count, 1))
-        else:
-            mean, var = start.mean.copy(), start.var.copy()
+        begun = (self.gaussian.mean, np.diagonal(cov)) if start is None else (start.mean, start.var)
+        count, shape = corpus.num_documents, (corpus.num_documents, num_topics)
+        sticks = (count, num_topics - 1)
+        mean, var = (np.array(np.broadcast_to(of, sticks)) for of in begun)
         local = Found(
-            mean, var, np.empty((count, n)), np.empty((count, n)), np.empty((count, num_topics)),
-            np.empty((count, num_topics)), np.empty(len(corpus.words)), np.empty(count),
-            np.empty(count, dtype=np.int64),
+            mean, var, np.empty(sticks), np.empty(sticks), np.empty(shape), np.empty(shape),
+            np.empty(len(corpus.words)), np.empty(count), np.empty(count, dtype=np.int64),
         )  # fmt: skip
         fixed = Given(by_word, shift, precision, self.gaussian.mean)
-        statuses = over_rows(
-            infer_documents, count, corpus.entries, fixed, tolerance, max_steps, local
-        )
+        given = corpus.entries, fixed, tolerance, max_steps, local
+        statuses = over_rows(infer_documents, count, *given)
         mean_field.refuse_failed(statuses, "mean-field posterior")
         return DocumentPosterior(
             MvNormal(self.gaussian.mean, cov), DiagonalPotential(local.J, local.h), mean, var,
@@ -297,33 +278,22 @@ class VariationalTopics(mean_field.MeanFieldFit):
         """Move natural parameters by `step_size` towards their optimum given the documents."""
         target = self.model.start_concentration() + scale * documents._word_counts
         count, n = documents.mean.shape
-        pieces = mean_field.num_pieces(count)
-        totals = np.zeros((pieces, n, n))
-        over_rows(
-            sum_covariances, pieces, documents._precision, documents.potential.J, totals, grain=1
-        )
+        pieces, prior = mean_field.num_pieces(count), self.model.gaussian_prior
+        totals, J = np.zeros((pieces, n, n)), documents.potential.J
+        over_rows(sum_covariances, pieces, documents._precision, J, totals, grain=1)
         within = totals.sum(axis=0)
         within += np.tril(within, -1).T
-        asked = _gaussian_posterior(
-            self.model.gaussian_prior, documents.mean, within, scale * count
-        )
+        asked = _gaussian_posterior(prior, documents.mean, within, scale * count)
         return replace(
-            self,
-            concentration=(1.0 - step_size) * self.concentration + step_size * target,
-            gaussian=_mixed(self.gaussian, asked, step_size),
-            num_updates=self.num_updates + 1,
-        )
+            self, concentration=(1.0 - step_size) * self.concentration + step_size * target,
+            gaussian=_mixed(self.gaussian, asked, step_size), num_updates=self.num_updates + 1,
+        )  # fmt: skip
 
 
 def fit_cavi(
-    model: CorrelatedTopics,
-    corpus: Corpus | ArrayLike,
-    *,
-    max_iterations: int = 200,
-    tolerance: float = 1e-5,
-    random_seed: int | None = None,
-    cores: int | None = None,
-) -> VariationalTopics:
+    model: CorrelatedTopics, corpus: Corpus | ArrayLike, *, max_iterations: int = 200,
+    tolerance: float = 1e-5, random_seed: int | None = None, cores: int | None = None,
+) -> VariationalTopics:  # fmt: skip
     """Batch coordinate ascent: the bound rises with every iteration.
 
     Parameters
@@ -372,17 +342,10 @@ def fit_cavi(
 
 
 def fit_svi(
-    model: CorrelatedTopics,
-    corpus: Corpus | ArrayLike,
-    *,
-    batch_size: int = 256,
-    max_epochs: int = 20,
-    delay: float = 1.0,
-    forgetting: float = 0.6,
-    tolerance: float = 1e-4,
-    random_seed: int | None = None,
-    cores: int | None = None,
-) -> VariationalTopics:
+    model: CorrelatedTopics, corpus: Corpus | ArrayLike, *, batch_size: int = 256,
+    max_epochs: int = 20, delay: float = 1.0, forgetting: float = 0.6, tolerance: float = 1e-4,
+    random_seed: int | None = None, cores: int | None = None,
+) -> VariationalTopics:  # fmt: skip
     """Stochastic variational inference: steps from minibatches in random order.
 
     Parameters
@@ -442,9 +405,7 @@ def _scale(num_seen: int, num_documents: int | None) -> float:
     """Number of documents in all divided by the number of documents given."""
     if num_documents is None:
         return 1.0
-    return (
-        as_positive_int(num_documents, "num_documents", minimum=num_seen, maximum=2**62) / num_seen
-    )
+    return as_positive_int(num_documents, "num_documents", num_seen, 2**62) / num_seen
 
 
 def _step_size(t: int, delay: float, forgetting: float) -> float:
@@ -473,11 +434,8 @@ def _mixed(
     retained, gained = (1.0 - step_size) * old.strength, step_size * new.strength
     strength = retained + gained
     shift = new.mean - old.mean
-    return NormalInverseWishart(
-        mean=(retained * old.mean + gained * new.mean) / strength,
-        strength=strength,
-        dof=(1.0 - step_size) * old.dof + step_size * new.dof,
-        scale=(1.0 - step_size) * old.scale
-        + step_size * new.scale
-        + (retained * gained / strength) * np.outer(shift, shift),
-    )
+    mean = (retained * old.mean + gained * new.mean) / strength
+    dof = (1.0 - step_size) * old.dof + step_size * new.dof
+    scale = (1.0 - step_size) * old.scale + step_size * new.scale
+    scale += (retained * gained / strength) * np.outer(shift, shift)
+    return NormalInverseWishart(mean=mean, strength=strength, dof=dof, scale=scale)

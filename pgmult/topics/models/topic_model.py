@@ -315,10 +315,8 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
     def summarized(self, name: str, state: PsiState, summary: Sums, data: Documents) -> object:
         """A variable from the sums of all blocks."""
         shares = allocation.shares_of(summary.exact[0])
-        if name == "topic_shares":
-            return shares
-        if name == "effective_topics":
-            return allocation.effective(shares)
+        if name in ("topic_shares", "effective_topics"):
+            return shares if name == "topic_shares" else allocation.effective(shares)
         return self.psi_mean.summarized(name, state, summary, data)
 
 

@@ -146,16 +146,10 @@ class TopicChoice(Answer):
 
 
 def search_num_topics(
-    data: object,
-    candidates: Sequence[int],
-    *,
-    make_model: Callable[[int], Model[Any, Any]] | None = None,
-    documents: int | None = None,
-    observed: float = 0.5,
-    every: int = 5,
-    random_seed: int = 0,
-    **options: Any,
-) -> TopicChoice:
+    data: object, candidates: Sequence[int], *,
+    make_model: Callable[[int], Model[Any, Any]] | None = None, documents: int | None = None,
+    observed: float = 0.5, every: int = 5, random_seed: int = 0, **options: Any,
+) -> TopicChoice:  # fmt: skip
     """Fit models of several numbers of topics and score them on the same held-out tokens.
 
     Parameters

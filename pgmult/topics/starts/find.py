@@ -136,14 +136,9 @@ class TopicStart:
 
 
 def find_start(
-    model: "TopicModel[Documents, PsiState]",
-    data: Documents,
-    *,
-    leaves: int = 4,
-    sweeps: int | None = None,
-    random_seed: int | None = None,
-    cores: int | None = None,
-) -> TopicStart:
+    model: "TopicModel[Documents, PsiState]", data: Documents, *, leaves: int = 4,
+    sweeps: int | None = None, random_seed: int | None = None, cores: int | None = None,
+) -> TopicStart:  # fmt: skip
     """Search for a good start of a topic model's chains.
 
     Parameters

@@ -244,12 +244,9 @@ _SETTLING = 20  # sweeps over all tokens, once those that were not searched have
 
 
 def leaf(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    num_topics: int,
-    eta: float,
+    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float,
     sweeps: int = START_SWEEPS,
-) -> Searched:
+) -> Searched:  # fmt: skip
     """An allocation of all documents by one leaf."""
     small = thinned(rng, corpus, num_topics)
     subset = part_to_search(rng, small, num_topics)
@@ -290,13 +287,9 @@ def _counts_of(
 
 
 def search_leaves(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    num_topics: int,
-    eta: float,
-    leaves: int,
+    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float, leaves: int,
     sweeps: int = START_SWEEPS,
-) -> tuple[Searched, list[Searched], list[float]]:
+) -> tuple[Searched, list[Searched], list[float]]:  # fmt: skip
     """The best allocation that a search of several leaves came to, the leaves, and their LOO.
 
     Leaves run in parallel on the threads of the enclosing `row_threads`.
@@ -316,12 +309,9 @@ def search_leaves(
 
 
 def grown(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    num_topics: int,
-    eta: float,
+    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float,
     sweeps: int = START_SWEEPS,
-) -> Searched:
+) -> Searched:  # fmt: skip
     """An allocation of these documents by one leaf."""
     held = min(_HELD, sweeps // 4)
     if sweeps < _FEW:

@@ -63,14 +63,9 @@ _BURSTY = (
 
 @one_blas_thread()  # products of some hundred documents at a time: more threads only wait
 def check(
-    run: Posterior,
-    *,
-    groups: Mapping[str, object] | str | Sequence[str] | None = None,
-    data: Corpus | None = None,
-    chain: int | None = None,
-    max_draws: int = 40,
-    random_seed: int = 0,
-) -> PredictiveChecks:
+    run: Posterior, *, groups: Mapping[str, object] | str | Sequence[str] | None = None,
+    data: Corpus | None = None, chain: int | None = None, max_draws: int = 40, random_seed: int = 0,
+) -> PredictiveChecks:  # fmt: skip
     """Compare the data with replicates of the model, draw by draw.
 
     Parameters

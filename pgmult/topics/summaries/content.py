@@ -269,12 +269,9 @@ class Content(Answer):
 
 
 def content(
-    run: Posterior,
-    data: StructuredCorpus | None = None,
-    *,
-    chain: int | None = None,
+    run: Posterior, data: StructuredCorpus | None = None, *, chain: int | None = None,
     max_draws: int = 100,
-) -> Content:
+) -> Content:  # fmt: skip
     """Words of topics by group of documents.
 
     Parameters

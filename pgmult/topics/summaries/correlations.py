@@ -84,14 +84,9 @@ class TopicCorrelations(Estimand):
 
 
 def topic_correlations(
-    run: Posterior,
-    *,
-    chain: int | None = None,
-    num_simulated: int = 2000,
-    max_draws: int = 400,
-    probability: float = 0.9,
-    random_seed: int = 0,
-) -> TopicCorrelations:
+    run: Posterior, *, chain: int | None = None, num_simulated: int = 2000, max_draws: int = 400,
+    probability: float = 0.9, random_seed: int = 0,
+) -> TopicCorrelations:  # fmt: skip
     """Correlations between topics over documents, on simulated proportions.
 
     For each draw of (mu, Sigma), `num_simulated` documents theta = link(psi), psi ~ N(mu, Sigma),

@@ -92,13 +92,9 @@ class DocumentTopics(Answer):
 
 
 def document_topics(
-    run: Posterior,
-    documents: Sequence[int | str] | IntArray | None = None,
-    *,
-    chain: int | None = None,
-    max_draws: int = 200,
-    probability: float = 0.9,
-) -> DocumentTopics:
+    run: Posterior, documents: Sequence[int | str] | IntArray | None = None, *,
+    chain: int | None = None, max_draws: int = 200, probability: float = 0.9,
+) -> DocumentTopics:  # fmt: skip
     """Mean, sd and interval of the proportions of each topic in each document.
 
     Parameters
@@ -184,14 +180,9 @@ def _rows(names: list[str], documents: Sequence[int | str] | IntArray | range) -
 
 
 def shares(
-    run: Posterior,
-    by: str,
-    *,
-    weight: str | None = None,
-    chain: int | None = None,
-    max_draws: int = 400,
-    probability: float = 0.9,
-) -> effects.TopicShares:
+    run: Posterior, by: str, *, weight: str | None = None, chain: int | None = None,
+    max_draws: int = 400, probability: float = 0.9,
+) -> effects.TopicShares:  # fmt: skip
     """Average shares of topics in the documents with each value of a column.
 
     These are plain averages, whatever prevalence depends on: look at them beside curves, which a
@@ -345,15 +336,10 @@ class Quotes(Answer):
 
 
 def quotes(
-    run: Posterior,
-    topic: int | Sequence[int] | None = None,
-    num_quotes: int = 3,
-    *,
-    max_characters: int = 400,
-    chain: int | None = None,
-    max_draws: int = 200,
+    run: Posterior, topic: int | Sequence[int] | None = None, num_quotes: int = 3, *,
+    max_characters: int = 400, chain: int | None = None, max_draws: int = 200,
     probability: float = 0.9,
-) -> Quotes:
+) -> Quotes:  # fmt: skip
     """The texts of the documents with the largest posterior mean share of a topic.
 
     Parameters

@@ -336,20 +336,11 @@ def _by_topic(shares: TopicShares, topics: Any) -> Estimand:
 
 
 def effects(
-    run: Posterior,
-    variable: str,
-    *,
-    at: Mapping[str, Any] | None = None,
-    by: str | None = None,
-    scope: Literal["population", "documents"] = "population",
-    weight: str | None = None,
-    data: StructuredCorpus | None = None,
-    chain: int | None = None,
-    num_simulated: int = 1000,
-    max_draws: int = 1000,
-    probability: float = 0.9,
-    random_seed: int = 0,
-) -> TopicShares:
+    run: Posterior, variable: str, *, at: Mapping[str, Any] | None = None, by: str | None = None,
+    scope: Literal["population", "documents"] = "population", weight: str | None = None,
+    data: StructuredCorpus | None = None, chain: int | None = None, num_simulated: int = 1000,
+    max_draws: int = 1000, probability: float = 0.9, random_seed: int = 0,
+) -> TopicShares:  # fmt: skip
     """Expected shares of topics at settings of a covariate, over all draws of all chains.
 
     For each draw, theta = link(psi) is averaged over rows of the other covariates and over psi,

@@ -222,13 +222,9 @@ def word_scores(
 
 
 def top_words(
-    run: Posterior,
-    num_words: int = 10,
-    *,
-    by: str = "probability",
-    chain: int | None = None,
+    run: Posterior, num_words: int = 10, *, by: str = "probability", chain: int | None = None,
     max_draws: int = 100,
-) -> list[list[TopWord]]:
+) -> list[list[TopWord]]:  # fmt: skip
     """The words that score highest in each topic by posterior mean.
 
     Parameters

@@ -96,13 +96,9 @@ def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int)
 
 
 def collapsed_sweeps(
-    rng: np.random.Generator,
-    corpus: Corpus,
-    allocation: Allocation,
-    alpha: FloatArray,
-    eta: float,
+    rng: np.random.Generator, corpus: Corpus, allocation: Allocation, alpha: FloatArray, eta: float,
     sweeps: int = 1,
-) -> Allocation:
+) -> Allocation:  # fmt: skip
     """Draw every token's topic anew, given all others, `sweeps` times.
 
     Parameters

@@ -138,13 +138,9 @@ class DriftingWords:
         return linear / precision, float(1.0 / precision)
 
     def _fields(
-        self,
-        base: FloatArray,
-        initial_var: FloatArray,
-        drift_var: FloatArray,
-        eta: FloatArray,
+        self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, eta: FloatArray,
         data: TimedCorpus,
-    ) -> Fields:
+    ) -> Fields:  # fmt: skip
         """The state's fields of topics and their words."""
         return {
             "base": base, "initial_var": initial_var, "drift_var": drift_var, "eta": eta,

@@ -150,13 +150,9 @@ class Keywords:
         return mixture
 
     def sample(
-        self,
-        rng: np.random.Generator,
-        counts: IntArray,
-        mixture: FloatArray,
-        shares: FloatArray,
+        self, rng: np.random.Generator, counts: IntArray, mixture: FloatArray, shares: FloatArray,
         words: FloatArray,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    ) -> tuple[IntArray, FloatArray, FloatArray]:  # fmt: skip
         """Draw which tokens came as keywords, then shares and words.
 
         Parameters

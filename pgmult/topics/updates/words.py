@@ -104,13 +104,9 @@ class DirichletWords:
         return keywords.mixed(mean, state.keyword_shares, state.keyword_words)
 
     def _mixed(
-        self,
-        keywords: Keywords,
-        topics: FloatArray,
-        word_counts: NDArray[np.int32],
-        shares: FloatArray,
-        words: FloatArray,
-    ) -> Fields:
+        self, keywords: Keywords, topics: FloatArray, word_counts: NDArray[np.int32],
+        shares: FloatArray, words: FloatArray,
+    ) -> Fields:  # fmt: skip
         """The fields, keywords mixed into topics that have none yet."""
         return {
             "topics": keywords.mixed(topics, shares, words), "word_counts": word_counts,
