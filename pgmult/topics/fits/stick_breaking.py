@@ -257,7 +257,7 @@ class VariationalTopics(mean_field.MeanFieldFit):
         begun = (self.gaussian.mean, np.diagonal(cov)) if start is None else (start.mean, start.var)
         count, shape = corpus.num_documents, (corpus.num_documents, num_topics)
         sticks = (count, num_topics - 1)
-        mean, var = (np.array(np.broadcast_to(of, sticks)) for of in begun)
+        mean, var = (np.array(np.broadcast_to(of, sticks), order="C") for of in begun)
         local = Found(
             mean, var, np.empty(sticks), np.empty(sticks), np.empty(shape), np.empty(shape),
             np.empty(len(corpus.words)), np.empty(count), np.empty(count, dtype=np.int64),

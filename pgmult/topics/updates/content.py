@@ -101,11 +101,10 @@ def vary(
     concentration : array, ``(num_topics,)``
     counts : int64 array, ``(num_groups, num_topics, num_words)``
     """
-    words, num_words = np.empty(counts.shape), topics.shape[1]
-    over_rows(
-        sample_varied, len(counts) * len(topics), new_key(rng), counts.reshape(-1, num_words),
-        topics, concentration, words.reshape(-1, num_words), grain=1,
-    )  # fmt: skip
+    words = np.empty(counts.shape)
+    rows, out = (of.reshape(-1, topics.shape[1]) for of in (counts, words))
+    given = new_key(rng), rows, topics, concentration, out
+    over_rows(sample_varied, len(rows), *given, grain=1)
     return words
 
 
@@ -154,24 +153,17 @@ class WordsByGroup(DirichletWords):
         rate = self.content.sample_rate(rng)
         concentration = self.content.sample(rng, rate, self.num_topics)
         groups = vary(rng, topics, concentration, none)
-        return {
-            **self._by_group(
-                keywords, groups, topics, no_counts(*none.shape), *keywords.prior(rng)
-            ),
-            "content_concentration": concentration, "content_rate": rate,
-            "word_concentration": eta,
-        }  # fmt: skip
+        of_words = topics, no_counts(*none.shape), *keywords.prior(rng)
+        return self._by_group(concentration, rate, eta, keywords, groups, *of_words)
 
     def start(self, rng: np.random.Generator, at: Searched, data: Any) -> Fields:
         """Fields that a chain starts from: groups that are alike."""
         topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
         groups = np.repeat(topics[None], data.content.num_groups, 0)
-        return {
-            **self._by_group(keywords, groups, topics, no_counts(*groups.shape), *keywords.start()),
-            "content_concentration": np.full(self.num_topics, self.content.start),
-            "content_rate": self.content.shape / self.content.start,
-            "word_concentration": at.eta,
-        }  # fmt: skip
+        concentration = np.full(self.num_topics, self.content.start)
+        rate = self.content.shape / self.content.start
+        of_words = topics, no_counts(*groups.shape), *keywords.start()
+        return self._by_group(concentration, rate, at.eta, keywords, groups, *of_words)
 
     def given(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
@@ -187,22 +179,17 @@ class WordsByGroup(DirichletWords):
             state.keyword_shares, state.keyword_words,
         )  # fmt: skip
         concentration, rate = state.content_concentration.copy(), state.content_rate
-        above, prior = self._above(state), self.content
+        above, prior = self._above(state), (self.content.shape, float(rate))
         tables = np.zeros(above.shape, dtype=np.int64)
-        over_rows(
-            sample_tables, len(tables), new_key(rng), counts, above, prior.shape, float(rate),
-            self.hold, concentration, tables, grain=1,
-        )  # fmt: skip
+        given = new_key(rng), counts, above, *prior, self.hold, concentration, tables
+        over_rows(sample_tables, len(tables), *given, grain=1)
         if not self.hold:
-            rate = prior.rate_given(rng, concentration)
+            rate = self.content.rate_given(rng, concentration)
         eta = sample_concentration(rng, self.concentration, state.word_concentration, tables)
         topics = sample_topics(rng, eta, tables)
         groups = vary(rng, topics, concentration, counts)
-        return {
-            **self._by_group(keywords, groups, topics, kept_counts(counts), shares, words),
-            "content_concentration": concentration, "content_rate": rate,
-            "word_concentration": eta,
-        }  # fmt: skip
+        of_words = topics, kept_counts(counts), shares, words
+        return self._by_group(concentration, rate, eta, keywords, groups, *of_words)
 
     def mean(self, state: Any, data: Any) -> FloatArray:
         """Mean words of topics by group, given the topics that groups vary around."""
@@ -218,12 +205,16 @@ class WordsByGroup(DirichletWords):
         return np.asarray(state.plain_topics if self.keywords else state.topics)
 
     def _by_group(
-        self, keywords: Keywords, groups: FloatArray, topics: FloatArray, *others: Any
-    ) -> Fields:
+        self, concentration: FloatArray, rate: float, eta: float, keywords: Keywords,
+        groups: FloatArray, topics: FloatArray, *others: Any,
+    ) -> Fields:  # fmt: skip
         """The fields, keywords mixed into topics and groups that have none yet.
 
         What else `_mixed` takes comes last.
         """
+        fields = self._mixed(eta, keywords, topics, *others)
         plain = {"plain_topics": topics} if self.keywords else {}
-        fields = self._mixed(keywords, topics, *others)
-        return {**fields, **plain, "group_topics": keywords.mixed(groups, *others[1:])}
+        return fields | plain | {
+            "group_topics": keywords.mixed(groups, *others[1:]),
+            "content_concentration": concentration, "content_rate": rate,
+        }  # fmt: skip

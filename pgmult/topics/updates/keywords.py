@@ -11,10 +11,10 @@ everything is as if there were no keywords.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -44,43 +44,36 @@ class KeywordsState:
         Probability of each keyword among those of its topic.
     """
 
-    keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(
-        default_factory=_EMPTY, kw_only=True
-    )
-    keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY, kw_only=True)
+    _: KW_ONLY
+    keyword_shares: Annotated[FloatArray, "keyword_topic"] = field(default_factory=_EMPTY)
+    keyword_words: Annotated[FloatArray, "keyword"] = field(default_factory=_EMPTY)
 
 
 def as_keywords(keywords: object, num_topics: int) -> NamedWords:
     """Names and words of the first topics, checked; () for none."""
     if keywords is None:
         return ()
-    if isinstance(keywords, tuple) and all(_is_checked(pair) for pair in keywords):
+    if isinstance(keywords, tuple) and all(map(_is_checked, keywords)):
         keywords = dict(keywords)  # as a model that is copied has them
     if not isinstance(keywords, Mapping):
         raise TypeError(
             "keywords must be a mapping from a topic's name to its words, such as"
             f" {{'economy': ['tax', 'jobs']}}, got {brief(keywords)}"
         )
-    checked: list[tuple[str, tuple[str, ...]]] = []
+    checked = dict[str, tuple[str, ...]]()
     for name, words in keywords.items():
         if not isinstance(name, str):
             raise TypeError(f"keywords must have names of topics as keys, got {brief(name)}")
-        distinct = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
-        if not distinct:
+        checked[name] = tuple(dict.fromkeys(as_strings(words, f"keywords[{name!r}]")))
+        if not checked[name]:
             raise ValueError(f"keywords[{name!r}] must hold a word at least")
-        checked.append((name, distinct))
     if len(checked) > num_topics:
         raise ValueError(f"keywords must be of {num_topics} topics at most, got {len(checked)}")
-    return tuple(checked)
+    return tuple(checked.items())
 
 
 def _is_checked(pair: object) -> bool:
-    return (
-        isinstance(pair, tuple)
-        and len(pair) == 2
-        and isinstance(pair[0], str)
-        and isinstance(pair[1], tuple)
-    )
+    return isinstance(pair, tuple) and [*map(type, pair)] == [str, tuple]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,26 +95,18 @@ class Keywords:
     @classmethod
     def of(cls, keywords: NamedWords, data: Corpus) -> "Keywords":
         """Keywords as words of a corpus; a word that it does not have is refused."""
-        if not keywords:
-            none = np.zeros(0, dtype=np.int64)
-            return cls(none, none, np.zeros(1, dtype=np.int64))
-        if data.vocabulary is None:
+        if keywords and data.vocabulary is None:
             raise ValueError("keywords need a corpus with a vocabulary (as_corpus(counts, words))")
-        wanted = {word for _, words in keywords for word in words}
-        listed = enumerate(data.vocabulary.tolist())
-        place = {word: v for v, word in listed if word in wanted}
-        for name, words in keywords:
-            absent = [word for word in words if word not in place]
-            if absent:
-                raise ValueError(
-                    f"keywords[{name!r}] must be words of the corpus, got {absent[0]!r}"
-                )
+        wanted = {word: name for name, words in keywords for word in words}
+        vocabulary = data.vocabulary.tolist() if keywords and data.vocabulary is not None else []
+        place = {word: v for v, word in enumerate(vocabulary) if word in wanted}
+        for word, name in wanted.items():
+            if word not in place:
+                raise ValueError(f"keywords[{name!r}] must be words of the corpus, got {word!r}")
         sizes = [len(words) for _, words in keywords]
-        return cls(
-            np.repeat(np.arange(len(sizes)), sizes),
-            np.array([place[word] for _, words in keywords for word in words], dtype=np.int64),
-            np.cumsum([0, *sizes]),
-        )
+        places = np.array([place[word] for _, words in keywords for word in words], dtype=np.int64)
+        bounds = np.cumsum([0, *sizes], dtype=np.int64)
+        return cls(np.repeat(np.arange(len(sizes)), sizes), places, bounds)
 
     def prior(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Shares pi and words kappa, one number a pair, from their prior."""
@@ -167,18 +152,16 @@ class Keywords:
         """
         if not len(shares):
             return counts, shares, words
-        keyword_counts = counts[:, self.topics, self.words]
+        tokens = counts[:, self.topics, self.words]
         chance = shares[self.topics] * words / mixture[:, self.topics, self.words]
-        came = rng.binomial(
-            keyword_counts, np.clip(np.where(keyword_counts > 0, chance, 0.0), 0.0, 1.0)
-        )
+        came = rng.binomial(tokens, np.clip(np.where(tokens > 0, chance, 0.0), 0.0, 1.0))
         left = counts.copy()
         left[:, self.topics, self.words] -= came
         totals = counts[:, : len(shares)].sum(axis=(0, 2))
         return left, *self._draw(rng, came.sum(axis=0), totals)
 
     def _draw(
-        self, rng: np.random.Generator, came: FloatArray | IntArray, totals: FloatArray | IntArray
+        self, rng: np.random.Generator, came: Any, totals: Any
     ) -> tuple[FloatArray, FloatArray]:
         sums = np.array([came[a:b].sum() for a, b in pairwise(self.bounds)])
         shares = rng.beta(_SHARE[0] + sums, _SHARE[1] + totals - sums)

@@ -70,14 +70,13 @@ class DirichletWords:
         keywords, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
         eta = prior_concentration(rng, self.concentration)
         topics = Dirichlet(eta).sample(rng, shape)
-        fields = self._mixed(keywords, topics, no_counts(*shape), *keywords.prior(rng))
-        return fields | {"word_concentration": eta}
+        return self._mixed(eta, keywords, topics, no_counts(*shape), *keywords.prior(rng))
 
     def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
         """Fields that a chain starts from, given the topics of the tokens."""
         topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
-        fields = self._mixed(keywords, topics, no_counts(*topics.shape), *keywords.start())
-        return fields | {"word_concentration": at.eta}
+        counts = no_counts(*topics.shape)
+        return self._mixed(at.eta, keywords, topics, counts, *keywords.start())
 
     def given(
         self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
@@ -89,8 +88,7 @@ class DirichletWords:
         )
         eta = sample_concentration(rng, self.concentration, state.word_concentration, counts)
         topics = sample_topics(rng, eta, counts)
-        fields = self._mixed(keywords, topics, kept_counts(counts), shares, words)
-        return fields | {"word_concentration": eta}
+        return self._mixed(eta, keywords, topics, kept_counts(counts), shares, words)
 
     def mean(self, state: Any, data: Corpus) -> FloatArray:
         """Mean topics given the topics of the tokens, and which came as keywords, once known.
@@ -104,11 +102,11 @@ class DirichletWords:
         return keywords.mixed(mean, state.keyword_shares, state.keyword_words)
 
     def _mixed(
-        self, keywords: Keywords, topics: FloatArray, word_counts: NDArray[np.int32],
+        self, eta: float, keywords: Keywords, topics: FloatArray, word_counts: NDArray[np.int32],
         shares: FloatArray, words: FloatArray,
     ) -> Fields:  # fmt: skip
         """The fields, keywords mixed into topics that have none yet."""
         return {
             "topics": keywords.mixed(topics, shares, words), "word_counts": word_counts,
-            "keyword_shares": shares, "keyword_words": words,
+            "keyword_shares": shares, "keyword_words": words, "word_concentration": eta,
         }  # fmt: skip
