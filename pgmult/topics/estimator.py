@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_flag, under_name
 from pgmult.core.sklearn import as_seed, as_threads
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.sampling.driver import sample
 from pgmult.topics.data.corpus import Corpus, as_num_topics, corpus_from, refuse_texts, split_tokens
 from pgmult.topics.fits.new_documents import fold_in
@@ -79,7 +79,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     tune: int = 500
     chains: int = 2
     thin: int = 2
-    random_state: int | np.random.RandomState | np.random.Generator | None = None
+    random_state: int | np.random.RandomState | Generator | None = None
     n_jobs: int | None = None
     verbose: bool = False
 

@@ -41,7 +41,7 @@ from pgmult.core.arguments import as_flag, as_kind, as_list, as_probability, as_
 from pgmult.core.machine import available_memory
 from pgmult.core.mapped import part_of
 from pgmult.core.tables import as_rows
-from pgmult.core.typing import Array, ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.formulas.columns import as_mapping
 from pgmult.formulas.design import Design, make_design
@@ -116,7 +116,7 @@ class Corpus:
     everything that is known about them. Words keep their numbers.
     """
 
-    indptr: NDArray[np.int64]
+    indptr: IntArray
     words: NDArray[np.int32]
     counts: NDArray[np.int32]
     num_words: int
@@ -135,7 +135,7 @@ class Corpus:
         return int(self.counts.sum(dtype=np.int64))
 
     @property
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> IntArray:
         """Tokens of each document, ``(num_documents,)``."""
         totals = np.empty(self.num_documents, dtype=np.int64)
         for rows in self.pieces():
@@ -238,7 +238,7 @@ class Corpus:
         )  # fmt: skip
 
     @property
-    def row_costs(self) -> NDArray[np.int64]:
+    def row_costs(self) -> IntArray:
         """Relative cost of each document in a sweep: sticks cost as much as 40 to 90 words."""
         return np.diff(self.indptr) + 64
 
@@ -262,7 +262,7 @@ class Corpus:
         values = {field.name: getattr(self, field.name) for field in fields(Corpus)}
         return kind(**values, **more)
 
-    def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
+    def _rows_beside(self, rows: IntArray | slice) -> dict[str, Any]:
         """The fields of a subclass that have one entry per document, of some documents."""
         return {}
 
@@ -378,7 +378,7 @@ def refuse_texts(counts: object, name: str) -> None:
         )
 
 
-def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> NDArray[np.int64]:
+def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> IntArray:
     """The stored entries as integers; an error names the row and column of a bad one."""
     data, (row, column) = entries.data, entries.coords
     if data.dtype.kind in "biuf":
@@ -411,9 +411,7 @@ def refuse_to_simulate(corpus: Corpus) -> None:
     refuse_many_tokens(corpus.num_tokens, _DRAWN_BYTES, why, "or simulate fewer documents")
 
 
-def simulate_words(
-    rng: np.random.Generator, assignments: IntArray, topics: FloatArray, like: Kind
-) -> Kind:
+def simulate_words(rng: Generator, assignments: IntArray, topics: FloatArray, like: Kind) -> Kind:
     """Draw a word for every token given its topic.
 
     Parameters

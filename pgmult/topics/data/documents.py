@@ -41,8 +41,8 @@ class PackedTexts:
     """
 
     packed: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    ends: IntArray
+    rows: IntArray
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> Self:

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_path, as_strings
 from pgmult.core.mapped import ArrayFile, ArrayWriter, pieces
 from pgmult.core.sealed import locked, read_json, reading, sync_folder, write_json
+from pgmult.core.typing import IntArray
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.data.documents import Losses, WordLoss
 
@@ -243,9 +244,7 @@ class CorpusWriter:
         """So far."""
         return self._arrays["indptr"].length - 1
 
-    def append(
-        self, sizes: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32]
-    ) -> None:
+    def append(self, sizes: IntArray, words: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
         """Write documents: entries of each, and their words, sorted in each, and counts."""
         self._arrays["indptr"].append(self._arrays["words"].length + np.cumsum(sizes))
         self._arrays["words"].append(words)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core.typing import IntArray
 from pgmult.core.validate import as_finite
 from pgmult.topics.data.corpus import Corpus, Versions, as_corpus
 
@@ -25,9 +26,9 @@ class TimedCorpus(Corpus):
         Word numbers, most frequent first: a fixed order for models that need one.
     """
 
-    times: NDArray[np.int64]
-    time_labels: NDArray[np.int64]
-    order: NDArray[np.int64]
+    times: IntArray
+    time_labels: IntArray
+    order: IntArray
 
     @property
     def num_times(self) -> int:
@@ -39,7 +40,7 @@ class TimedCorpus(Corpus):
         """Topics have a version for each step."""
         return Versions(self.times, self.num_times)
 
-    def _rows_beside(self, rows: NDArray[np.int64] | slice) -> dict[str, Any]:
+    def _rows_beside(self, rows: IntArray | slice) -> dict[str, Any]:
         return {"times": self.times[rows]}
 
     def _more(self) -> str:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
-from pgmult.core.typing import FloatArray, traits_of, variable
+from pgmult.core.typing import FloatArray, Generator, traits_of, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.origin import Origin
@@ -119,15 +119,13 @@ def refit(
 
 
 def held_step(
-    model: StructuralTopics, rng: np.random.Generator, state: StructuralTopicsState,
-    data: StructuredCorpus,
-) -> StructuralTopicsState:  # fmt: skip
+    model: StructuralTopics, rng: Generator, state: StructuralTopicsState, data: StructuredCorpus
+) -> StructuralTopicsState:
     """One sweep over all but the topics."""
 
     def shared_step(
-        rng: np.random.Generator, state: StructuralTopicsState, sums: Sums, data: StructuredCorpus,
-        ask: Asks,
-    ) -> StructuralTopicsState:  # fmt: skip
+        rng: Generator, state: StructuralTopicsState, sums: Sums, data: StructuredCorpus, ask: Asks
+    ) -> StructuralTopicsState:
         return replace(state, **model.psi_mean.given(rng, state, sums, data))
 
     moved: StructuralTopicsState = step(model, rng, state, data, shared_step)
@@ -135,7 +133,7 @@ def held_step(
 
 
 def _start(
-    model: StructuralTopics, rng: np.random.Generator, data: StructuredCorpus, topics: FloatArray
+    model: StructuralTopics, rng: Generator, data: StructuredCorpus, topics: FloatArray
 ) -> StructuralTopicsState:
     """Tokens at the topics that their words suggest, and the rest drawn given them."""
     even = np.full((data.num_documents, len(topics)), 1.0 / len(topics))

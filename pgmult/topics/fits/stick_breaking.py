@@ -49,7 +49,7 @@ from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_kind, as_real, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_generator, as_positive_int
 from pgmult.links import StickBreaking
 from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
@@ -164,9 +164,8 @@ class VariationalTopics(mean_field.MeanFieldFit):
 
     @classmethod
     def start(
-        cls, rng: np.random.Generator, model: CorrelatedTopics, corpus: Any,
-        num_documents: int | None = None,
-    ) -> "VariationalTopics":  # fmt: skip
+        cls, rng: Generator, model: CorrelatedTopics, corpus: Any, num_documents: int | None = None
+    ) -> "VariationalTopics":
         """The start of a fit: a search for topics on these documents.
 
         Parameters

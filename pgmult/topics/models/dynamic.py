@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_share
 from pgmult.core.parameters import axes_of, real
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.timed import TimedCorpus
@@ -170,7 +170,7 @@ class DynamicTopics(NormalTopics):
         )  # fmt: skip
 
     def shared_step(
-        self, rng: np.random.Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
+        self, rng: Generator, state: DynamicTopicsState, sums: Sums, data: TimedCorpus,
         ask: Asks, words: object = None,
     ) -> DynamicTopicsState:  # fmt: skip
         """Prevalence given psi, then words given z."""

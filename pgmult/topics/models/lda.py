@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmult.core.parameters import Checked, axes_of
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import as_positive
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus, simulate_words
@@ -108,7 +108,7 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
             )
         self._set(alpha=np.array(np.broadcast_to(self.alpha, self.num_topics)))
 
-    def prior(self, rng: np.random.Generator, data: Corpus) -> LDAState:
+    def prior(self, rng: Generator, data: Corpus) -> LDAState:
         """A state from the prior, given the documents' lengths."""
         alpha = self.alpha
         if alpha is None:
@@ -121,13 +121,13 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         eta = concentration.prior_concentration(rng, self.word_concentration)
         return LDAState(np.sum(running < u, axis=1), alpha, eta)
 
-    def simulate(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> Corpus:
+    def simulate(self, rng: Generator, state: LDAState, data: Corpus) -> Corpus:
         """Words given the assignments, from topics drawn from their prior."""
         words = Dirichlet(state.word_concentration)
         topics = words.sample(rng, (self.num_topics, data.num_words))
         return simulate_words(rng, state.assignments, topics, data)
 
-    def init(self, rng: np.random.Generator, data: Corpus) -> LDAState:
+    def init(self, rng: Generator, data: Corpus) -> LDAState:
         """Uniform assignments; where learned, alpha = 5 / K."""
         allocation = collapsed.random_allocation(rng, data, self.num_topics)
         even = np.full(self.num_topics, _START_ALPHA_SUM / self.num_topics)
@@ -135,7 +135,7 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         eta = concentration.start_concentration(self.word_concentration)
         return LDAState(allocation.assignments, alpha, eta)
 
-    def step(self, rng: np.random.Generator, state: LDAState, data: Corpus) -> LDAState:
+    def step(self, rng: Generator, state: LDAState, data: Corpus) -> LDAState:
         """All assignments, then alpha and eta where they are learned."""
         at, eta = self._allocation(state, data), state.word_concentration
         allocation = collapsed.collapsed_sweeps(rng, data, at, state.alpha, eta)
@@ -171,7 +171,7 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         return collapsed.count_topics(data, state.assignments, self.num_topics)
 
     def _sample_alpha(
-        self, rng: np.random.Generator, alpha: FloatArray, topic_counts: IntArray
+        self, rng: Generator, alpha: FloatArray, topic_counts: IntArray
     ) -> FloatArray:
         """A draw of alpha given the topics of documents' tokens, where it is learned."""
         if self.alpha is not None:

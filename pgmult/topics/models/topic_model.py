@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.parameters import Checked, axes_of, real
-from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.core.typing import Array, FloatArray, Generator, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
@@ -133,14 +133,14 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
 
     # ------------------------------------------------------------------------ starts
 
-    def prior(self, rng: np.random.Generator, data: Any) -> Any:
+    def prior(self, rng: Generator, data: Any) -> Any:
         """A state from the prior, its topic counts from the documents' totals."""
         psi, of_psi = self.psi_mean.prior(rng, data)
         words = self.words(data).prior(rng, data)
         topic_counts = allocation.kept_counts(self.link(data).simulate(rng, psi, data.totals))
         return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
-    def simulate(self, rng: np.random.Generator, state: PsiState, data: Documents) -> Documents:
+    def simulate(self, rng: Generator, state: PsiState, data: Documents) -> Documents:
         """Documents of the same lengths: a word for every token that the state allocates."""
         refuse_to_simulate(data)
         codes, number = data.versions or (np.zeros(data.num_documents, dtype=np.int64), 1)
@@ -149,18 +149,16 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         topics = self.words(data).table(state).reshape(-1, data.num_words)
         return simulate_words(rng, assignments, topics, data)
 
-    def init(self, rng: np.random.Generator, data: Documents) -> PsiState:
+    def init(self, rng: Generator, data: Documents) -> PsiState:
         """The start of a single chain: see `pgmult.topics.starts.find`."""
         return find.start_chain(self, rng, data)
 
-    def shared_start(
-        self, rng: np.random.Generator, data: Documents
-    ) -> tuple[PsiState, Placement] | None:
+    def shared_start(self, rng: Generator, data: Documents) -> tuple[PsiState, Placement] | None:
         """The start of a chain of a large corpus without its rows; None of another corpus."""
         return find.start_without_rows(self, rng, data)
 
     def local_start(
-        self, rng: np.random.Generator, placement: Placement, data: Documents
+        self, rng: Generator, placement: Placement, data: Documents
     ) -> dict[str, Array]:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
@@ -168,9 +166,8 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return {"psi": psi, "topic_counts": allocation.kept_counts(placed.allocation.topic_counts)}
 
     def find_start(
-        self, rng: np.random.Generator, data: Documents, leaves: int = 4, *,
-        sweeps: int | None = None,
-    ) -> find.TopicStart:  # fmt: skip
+        self, rng: Generator, data: Documents, leaves: int = 4, *, sweeps: int | None = None
+    ) -> find.TopicStart:
         """See `pgmult.topics.find_start`."""
         return find.search(self, rng, data, leaves, sweeps)
 
@@ -186,7 +183,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         word_counts = np.ascontiguousarray(at.allocation.word_counts.T)
         return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
-    def from_allocation(self, rng: np.random.Generator, at: Searched, data: Any) -> PsiState:
+    def from_allocation(self, rng: Generator, at: Searched, data: Any) -> PsiState:
         """A state with these topics in this order, all else drawn given them.
 
         With groups, after some sweeps in which their words may differ.
@@ -200,7 +197,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
             state = step(self, rng, state, data, partial(self.shared_step, words=words.held()))
         return state
 
-    def from_part(self, rng: np.random.Generator, at: Searched, subset: Documents) -> PsiState:
+    def from_part(self, rng: Generator, at: Searched, subset: Documents) -> PsiState:
         """A state of a part; topics that nothing varies at their mean.
 
         A draw given so few tokens is far from it.
@@ -215,7 +212,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return allocation.WordTables(self.words(data).table(state), data.num_documents)
 
     def local_step(
-        self, rng: np.random.Generator, state: PsiState, data: Documents,
+        self, rng: Generator, state: PsiState, data: Documents,
         tables: allocation.WordTables | None = None,
     ) -> tuple[PsiState, None, Sums]:  # fmt: skip
         """Z and psi of a block of documents."""
@@ -228,7 +225,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return moved, None, Sums((*of_psi.exact, *words), of_psi.rounded)
 
     def shared_step(
-        self, rng: np.random.Generator, state: PsiState, sums: Sums, data: Documents, ask: Asks,
+        self, rng: Generator, state: PsiState, sums: Sums, data: Documents, ask: Asks,
         words: Any = None,
     ) -> PsiState:  # fmt: skip
         """Words given z; the mean and covariance of psi given psi."""
@@ -237,7 +234,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return replace(state, **self.psi_mean.given(rng, state, sums, data))
 
     def _sample_psi(
-        self, rng: np.random.Generator, state: PsiState, topic_counts: IntArray, data: Documents
+        self, rng: Generator, state: PsiState, topic_counts: IntArray, data: Documents
     ) -> FloatArray:
         """Psi given the topics of the tokens."""
         means = self.psi_mean.means(state, data)
@@ -254,7 +251,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return np.asarray(self.words(data).mean(state, data))
 
     def mean_theta(
-        self, rng: np.random.Generator, state: PsiState, data: Documents, rows: IntArray, draws: int
+        self, rng: Generator, state: PsiState, data: Documents, rows: IntArray, draws: int
     ) -> FloatArray:
         """Topic proportions of some documents, averaged over draws of psi given their counts."""
         subset, local = data[rows], replace(state, psi=state.psi[rows])

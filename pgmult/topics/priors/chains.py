@@ -33,7 +33,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_share
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import BoolArray, FloatArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import as_finite, as_nonnegative, as_positive, made, new_key
 from pgmult.topics.compiled import chains as compiled
 
@@ -83,7 +83,7 @@ class ScalarChains(Checked):
         same = {field.name: getattr(self, field.name) for field in fields(self)}
         return made(ScalarChains, **(same | variances))
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
+    def sample(self, rng: Generator) -> FloatArray:
         """One draw, ``(num_rows, num_times, num_chains)``."""
         return self.place(self._noise(rng))
 
@@ -100,7 +100,7 @@ class ScalarChains(Checked):
         return noise
 
     def surrogate(
-        self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
+        self, rng: Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
     ) -> DiagonalPotential:
         """The potential of surrogate data of x: as precise as the counts of all times together."""
         share = (taken.sum(axis=1, keepdims=True) + 0.5) / (
@@ -132,7 +132,7 @@ class ScalarChains(Checked):
         over_rows(compiled.log_densities, len(out), rows, *given, out, grain=1)
         return out
 
-    def _noise(self, rng: np.random.Generator) -> FloatArray:
+    def _noise(self, rng: Generator) -> FloatArray:
         noise = np.empty(self.shape)
         over_rows(compiled.normal_rows, len(noise), new_key(rng), noise, grain=1)
         return noise
@@ -149,7 +149,7 @@ class ScalarChains(Checked):
         return self._prior(), compiled.ChainPotential(potential.J, potential.h)
 
     def slice(
-        self, rng: np.random.Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
+        self, rng: Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
     ) -> FloatArray:
         """One Markov step of every chain given binomial counts.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from pgmult.core.typing import Array, FloatArray
+from pgmult.core.typing import Array, FloatArray, Generator
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
@@ -61,17 +61,15 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
         """Sums over a block of documents for `given`: their number first, then sums over psi."""
 
     @abstractmethod
-    def given(
-        self, rng: np.random.Generator, state: PsiState, sums: Sums, data: Documents
-    ) -> Fields:
+    def given(self, rng: Generator, state: PsiState, sums: Sums, data: Documents) -> Fields:
         """New values of the fields of this part, given sums over all documents."""
 
     @abstractmethod
-    def prior(self, rng: np.random.Generator, data: Documents) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: Generator, data: Documents) -> tuple[FloatArray, Fields]:
         """Psi and the fields of this part, drawn from the prior."""
 
     @abstractmethod
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Documents) -> Fields:
+    def start(self, rng: Generator, psi: FloatArray, data: Documents) -> Fields:
         """Fields that a chain starts from, given psi."""
 
     def coords(self, data: Documents) -> dict[str, Array]:
@@ -120,20 +118,20 @@ class ConstantMean(PsiMean[Corpus, "ExchangeableTopicsState"]):
         return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
     def given(
-        self, rng: np.random.Generator, state: "ExchangeableTopicsState", sums: Sums, data: Corpus
+        self, rng: Generator, state: "ExchangeableTopicsState", sums: Sums, data: Corpus
     ) -> Fields:
         """Draw mu and Sigma given psi."""
         moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
         mu, Sigma = self.gaussian.condition_moments(moments).sample(rng)
         return {"mu": mu, "Sigma": Sigma}
 
-    def prior(self, rng: np.random.Generator, data: Corpus) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: Generator, data: Corpus) -> tuple[FloatArray, Fields]:
         """Psi, and mu and Sigma, drawn from the prior."""
         mu, Sigma = self.gaussian.sample(rng)
         psi = MvNormal(mu, Sigma).sample(rng, data.num_documents)
         return psi, {"mu": mu, "Sigma": Sigma}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: Corpus) -> Fields:
+    def start(self, rng: Generator, psi: FloatArray, data: Corpus) -> Fields:
         """Mu and Sigma given psi."""
         mu, Sigma = self.gaussian.condition(psi).sample(rng)
         return {"mu": mu, "Sigma": Sigma}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray
 from pgmult.core.validate import made
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal
 from pgmult.priors.mixed_regression import (
@@ -157,9 +157,8 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         return Sums((np.array(len(psi)),), statistics.sums)
 
     def given(
-        self, rng: np.random.Generator, state: "StructuralTopicsState", sums: Sums,
-        data: StructuredCorpus,
-    ) -> Fields:  # fmt: skip
+        self, rng: Generator, state: "StructuralTopicsState", sums: Sums, data: StructuredCorpus
+    ) -> Fields:
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
@@ -167,7 +166,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         return _fields(*regression.sample(rng, variances), variances)
 
-    def prior(self, rng: np.random.Generator, data: StructuredCorpus) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: Generator, data: StructuredCorpus) -> tuple[FloatArray, Fields]:
         """Psi and the regression, drawn from the prior."""
         coefficients, Sigma = self.prior_of(data).sample(rng)
         terms = data.design.terms
@@ -180,7 +179,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, effects, Sigma, variances)
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: StructuredCorpus) -> Fields:
+    def start(self, rng: Generator, psi: FloatArray, data: StructuredCorpus) -> Fields:
         """The regression given psi, with variances of effects at the scale of their prior."""
         prior, terms = self.prior_of(data), data.design.terms
         if not terms:
@@ -208,7 +207,7 @@ def _designs(data: StructuredCorpus) -> tuple[list[FloatArray | IntArray], list[
 
 
 def sample_variances(
-    rng: np.random.Generator, regression: MixedRegression, variances: FloatArray, scale: float
+    rng: Generator, regression: MixedRegression, variances: FloatArray, scale: float
 ) -> FloatArray:
     """Move the variances of random terms, coefficients, effects and Sigma integrated out.
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmult.compiled.linalg import scatter
-from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, Generator, IntArray
 from pgmult.priors import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
@@ -137,7 +137,7 @@ def _walk_precision(strength: float, drift_var: float, num_times: int) -> FloatA
 
 
 def sample_inverse_gamma(
-    rng: np.random.Generator, shape: float, scale: float, size: int | None = None
+    rng: Generator, shape: float, scale: float, size: int | None = None
 ) -> Any:
     """Inverse-gamma variables, one number where no size is given."""
     return scale / rng.gamma(shape, size=size)
@@ -194,13 +194,13 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
         return Sums((counts,), (totals, squares))
 
     def given(
-        self, rng: np.random.Generator, state: "DynamicTopicsState", sums: Sums, data: TimedCorpus
+        self, rng: Generator, state: "DynamicTopicsState", sums: Sums, data: TimedCorpus
     ) -> Fields:
         """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
         rows = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
         return self.sample(rng, state.prevalence_drift, rows)
 
-    def sample(self, rng: np.random.Generator, drift: float, rows: TimedRows) -> Fields:
+    def sample(self, rng: Generator, drift: float, rows: TimedRows) -> Fields:
         """A slice of the logarithm of the drift, then mu and Sigma given it."""
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
@@ -210,19 +210,19 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
         log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
         return self._walked(rng, float(np.exp(log_drift[0])), rows)
 
-    def prior(self, rng: np.random.Generator, data: TimedCorpus) -> tuple[FloatArray, Fields]:
+    def prior(self, rng: Generator, data: TimedCorpus) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
         drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
         mu, Sigma = mean_walk(self.gaussian, drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}
 
-    def start(self, rng: np.random.Generator, psi: FloatArray, data: TimedCorpus) -> Fields:
+    def start(self, rng: Generator, psi: FloatArray, data: TimedCorpus) -> Fields:
         """The drift at ``scale / shape``, and mu and Sigma given it and psi."""
         rows = TimedRows.of(psi, data.times, data.num_times)
         return self._walked(rng, self.scale / self.shape, rows)
 
-    def _walked(self, rng: np.random.Generator, drift: float, rows: TimedRows) -> Fields:
+    def _walked(self, rng: Generator, drift: float, rows: TimedRows) -> Fields:
         """Mu and Sigma given rows and the drift."""
         mu, Sigma = rows.posterior(mean_walk(self.gaussian, drift, len(rows.counts))).sample(rng)
         return {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from pgmult.compiled.rows import row_threads
 from pgmult.core.arguments import as_repeats, as_seed, brief
 from pgmult.core.machine import as_cores
-from pgmult.core.typing import FloatArray, IntArray, data_of
+from pgmult.core.typing import FloatArray, Generator, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import started
 from pgmult.topics.data.corpus import Corpus, Documents
@@ -34,7 +34,7 @@ _MOST_LEAVES = 10_000
 
 
 def start_chain(
-    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents
+    model: "TopicModel[Documents, PsiState]", rng: Generator, data: Documents
 ) -> PsiState:
     """The start of a single chain: one leaf of a search, topics sorted by size."""
     begun = model.shared_start(rng, data)
@@ -47,7 +47,7 @@ def start_chain(
 
 
 def start_without_rows(
-    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents
+    model: "TopicModel[Documents, PsiState]", rng: Generator, data: Documents
 ) -> tuple[PsiState, searches.Placement] | None:
     """The start of a chain of a large corpus, searched in a part of it, without the rows.
 
@@ -68,7 +68,7 @@ def start_without_rows(
 
 
 def _without_rows(
-    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, searched: searches.Searched,
+    model: "TopicModel[Documents, PsiState]", rng: Generator, searched: searches.Searched,
     small: Corpus, chosen: IntArray, data: Documents,
 ) -> tuple[PsiState, searches.Placement]:  # fmt: skip
     """The state of the searched part, and what all rows start from."""
@@ -78,7 +78,7 @@ def _without_rows(
 
 
 def search(
-    model: "TopicModel[Documents, PsiState]", rng: np.random.Generator, data: Documents,
+    model: "TopicModel[Documents, PsiState]", rng: Generator, data: Documents,
     leaves: int, sweeps: int | None,
 ) -> "TopicStart":  # fmt: skip
     """Search as `find_start` does."""

@@ -38,7 +38,7 @@ import numpy as np
 
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_repeats
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.topics.compiled import starts as compiled
@@ -127,13 +127,11 @@ class Searched:
         smoothed = self.allocation.word_counts.T + self.eta
         return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
-    def drawn_topics(self, rng: np.random.Generator) -> FloatArray:
+    def drawn_topics(self, rng: Generator) -> FloatArray:
         """Word probabilities drawn given the allocation, ``(num_topics, num_words)``."""
         return sample_topics(rng, self.eta, self.allocation.word_counts.T)
 
-    def swept(
-        self, rng: np.random.Generator, corpus: Corpus, sweeps: int, held: int = 0
-    ) -> "Searched":
+    def swept(self, rng: Generator, corpus: Corpus, sweeps: int, held: int = 0) -> "Searched":
         """Return the point after collapsed sweeps; alpha is fixed in the first `held` of them."""
         allocation, alpha = self.allocation, self.alpha
         held = min(held, sweeps)
@@ -165,7 +163,7 @@ class Searched:
         return Searched(allocation, self.alpha[order], self.eta)
 
 
-def unsearched(rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:
+def unsearched(rng: Generator, corpus: Corpus, num_topics: int, eta: float) -> Searched:
     """Topics drawn uniformly, token by token."""
     alpha = np.full(num_topics, _ALPHA_SUM / num_topics)
     return Searched(collapsed.random_allocation(rng, corpus, num_topics), alpha, eta)
@@ -244,9 +242,8 @@ _SETTLING = 20  # sweeps over all tokens, once those that were not searched have
 
 
 def leaf(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float,
-    sweeps: int = START_SWEEPS,
-) -> Searched:  # fmt: skip
+    rng: Generator, corpus: Corpus, num_topics: int, eta: float, sweeps: int = START_SWEEPS
+) -> Searched:
     """An allocation of all documents by one leaf."""
     small = thinned(rng, corpus, num_topics)
     subset = part_to_search(rng, small, num_topics)
@@ -254,7 +251,7 @@ def leaf(
     return counted(rng, searched, small, corpus)
 
 
-def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
+def thinned(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
     """The corpus itself; or, of large counts, one of about as many tokens as are searched."""
     tokens, cells = corpus.num_tokens, len(corpus.words)
     if tokens <= _LARGE[1] or tokens <= _DENSE * cells:
@@ -268,9 +265,7 @@ def thinned(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus
     )
 
 
-def counted(
-    rng: np.random.Generator, searched: Searched, small: Corpus, corpus: Corpus
-) -> Searched:
+def counted(rng: Generator, searched: Searched, small: Corpus, corpus: Corpus) -> Searched:
     """Topics of all tokens, as counts alone, given proportions that were found in `small`."""
     if small is corpus:
         return searched
@@ -279,7 +274,7 @@ def counted(
 
 
 def _counts_of(
-    rng: np.random.Generator, corpus: Corpus, theta: FloatArray, topics: FloatArray
+    rng: Generator, corpus: Corpus, theta: FloatArray, topics: FloatArray
 ) -> collapsed.Allocation:
     topic_counts, word_counts = allocate_tokens(rng, corpus, theta, topics)
     none = np.zeros(0, dtype=np.int64)
@@ -287,7 +282,7 @@ def _counts_of(
 
 
 def search_leaves(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float, leaves: int,
+    rng: Generator, corpus: Corpus, num_topics: int, eta: float, leaves: int,
     sweeps: int = START_SWEEPS,
 ) -> tuple[Searched, list[Searched], list[float]]:  # fmt: skip
     """The best allocation that a search of several leaves came to, the leaves, and their LOO.
@@ -309,9 +304,8 @@ def search_leaves(
 
 
 def grown(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int, eta: float,
-    sweeps: int = START_SWEEPS,
-) -> Searched:  # fmt: skip
+    rng: Generator, corpus: Corpus, num_topics: int, eta: float, sweeps: int = START_SWEEPS
+) -> Searched:
     """An allocation of these documents by one leaf."""
     held = min(_HELD, sweeps // 4)
     if sweeps < _FEW:
@@ -322,9 +316,7 @@ def grown(
     return _joined(rng, fine, corpus, num_topics, between).swept(rng, corpus, after)
 
 
-def _joined(
-    rng: np.random.Generator, at: Searched, corpus: Corpus, num_topics: int, sweeps: int
-) -> Searched:
+def _joined(rng: Generator, at: Searched, corpus: Corpus, num_topics: int, sweeps: int) -> Searched:
     """Join pairs of topics until `num_topics` are left, in rounds with sweeps in between."""
     excess = at.num_topics - num_topics
     for left in range(_ROUNDS - 1, -1, -1):
@@ -335,7 +327,7 @@ def _joined(
     return at
 
 
-def part_to_search(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Corpus:
+def part_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
     """The corpus itself or, of a large one, the words of `documents_to_search`."""
     chosen = documents_to_search(rng, corpus, num_topics)
     return corpus if chosen is None else only_words(corpus, chosen)
@@ -346,9 +338,7 @@ def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
     return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)[chosen]
 
 
-def documents_to_search(
-    rng: np.random.Generator, corpus: Corpus, num_topics: int
-) -> IntArray | None:
+def documents_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> IntArray | None:
     """Choose the documents of a large corpus to search: as many as have half a million tokens.
 
     10,000 tokens per topic, where that is more; they are whole and chosen at random. None means
@@ -363,7 +353,7 @@ def documents_to_search(
 
 
 def settled(
-    rng: np.random.Generator, searched: Searched, subset: Corpus, corpus: Corpus, sweeps: int
+    rng: Generator, searched: Searched, subset: Corpus, corpus: Corpus, sweeps: int
 ) -> Searched:
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
     if subset is corpus:
@@ -404,7 +394,7 @@ class Placement:
         centre = np.empty(0) if link is None else searched.psi(link).mean(axis=0)
         return cls(searched.alpha, word_counts / word_counts.sum(axis=0), centre)
 
-    def place(self, rng: np.random.Generator, corpus: Corpus) -> collapsed.Allocation:
+    def place(self, rng: Generator, corpus: Corpus) -> collapsed.Allocation:
         """Every token's topic, in a few passes over each document; of large counts as counts."""
         small = thinned(rng, corpus, len(self.alpha))
         if small is not corpus:

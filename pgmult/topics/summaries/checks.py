@@ -37,7 +37,7 @@ from pgmult.core.blas import one_blas_thread
 from pgmult.core.checks import PredictiveChecks
 from pgmult.core.labels import labels_of
 from pgmult.core.tables import chosen_columns
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.formulas.design import table_of
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics import runs
@@ -184,7 +184,7 @@ def _numbers_of(run: Posterior, corpus: Corpus) -> dict[str, IntArray]:
 
 
 def _along(
-    rng: np.random.Generator, run: Posterior, prior: tuple[FloatArray, IntArray, FloatArray],
+    rng: Generator, run: Posterior, prior: tuple[FloatArray, IntArray, FloatArray],
     theta: FloatArray, numbers: Mapping[str, IntArray],
 ) -> FloatArray:  # fmt: skip
     """Distances of topics' averages along numbers to what the regression expects there.
@@ -219,7 +219,7 @@ class _Tokens(NamedTuple):
 
 
 def _dispersion(
-    rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
+    rng: Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> tuple[float, float]:
     """Dispersion of the data, and of documents simulated with the same theta and phi."""
     sums, cells, matrix, lengths = np.zeros(2), 0, corpus.to_csr(), corpus.totals
@@ -244,7 +244,7 @@ def _dispersion(
 
 
 def _allocated(
-    rng: np.random.Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
+    rng: Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
 ) -> _Tokens:
     """A draw of z, token by token."""
     rows = np.repeat(corpus.entry_documents, corpus.counts)
@@ -260,9 +260,7 @@ def _allocated(
     return _Tokens(rows, np.concatenate(topics), words, np.ones_like(rows))
 
 
-def _drawn_again(
-    rng: np.random.Generator, tokens: _Tokens, phi: FloatArray, codes: IntArray
-) -> _Tokens:
+def _drawn_again(rng: Generator, tokens: _Tokens, phi: FloatArray, codes: IntArray) -> _Tokens:
     """The same tokens with other words, given their topics."""
     num_topics = phi.shape[1]
     keys, place = np.unique(tokens.documents * num_topics + tokens.topics, return_inverse=True)
@@ -271,7 +269,7 @@ def _drawn_again(
 
 
 def _with_words(
-    rng: np.random.Generator, documents: IntArray, topics: IntArray, counts: IntArray,
+    rng: Generator, documents: IntArray, topics: IntArray, counts: IntArray,
     phi: FloatArray, codes: IntArray,
 ) -> _Tokens:  # fmt: skip
     """Words for so many tokens of each document and topic, by document."""

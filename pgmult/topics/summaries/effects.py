@@ -42,7 +42,7 @@ from pgmult.core.figures.forest import GREY, Forest
 from pgmult.core.labels import report_new_labels, value_texts
 from pgmult.core.tabled import Column, Table, number
 from pgmult.core.tables import chosen_columns
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import as_nonnegative
 from pgmult.formulas.columns import listed
 from pgmult.formulas.design import Design, table_of
@@ -59,7 +59,7 @@ _GRID = 25  # values of a number along which a curve goes
 
 def lay_out(
     data: StructuredCorpus, variable: str, *, at: Any, by: str | None, scope: str, num_rows: int,
-    rng: np.random.Generator, weights: FloatArray | None = None,
+    rng: Generator, weights: FloatArray | None = None,
 ) -> tuple[dict[str, list[Any]], Design, FloatArray, str]:  # fmt: skip
     """Settings as `effects` takes them, and at most about `num_rows` rows averaged at each.
 

@@ -17,7 +17,7 @@ from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
 from pgmult.core.family import Family
-from pgmult.core.typing import Array, FloatArray, IntArray, ObservedRows
+from pgmult.core.typing import Array, FloatArray, Generator, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import State, SweepsInBlocks
 from pgmult.topics.compiled.tokens import Shares, allocate, entry_probs, pad_columns, pad_rows
@@ -88,7 +88,7 @@ class WordTables:
         other._tokens, other._before = 0, None
         return other
 
-    def allocate(self, rng: np.random.Generator, data: Corpus, theta: FloatArray) -> IntArray:
+    def allocate(self, rng: Generator, data: Corpus, theta: FloatArray) -> IntArray:
         """Topics of documents' tokens, ``(num_documents, num_topics)``; words are counted here.
 
         Arguments and errors are those of `allocate_tokens`.
@@ -127,7 +127,7 @@ class WordTables:
 
 
 def allocate_tokens(
-    rng: np.random.Generator, data: Corpus, theta: FloatArray, topics: FloatArray
+    rng: Generator, data: Corpus, theta: FloatArray, topics: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Draw z given theta and the topics.
 
@@ -146,9 +146,7 @@ def allocate_tokens(
     return tables.allocate(rng, data, theta), *tables.counts()
 
 
-def sample_topics(
-    rng: np.random.Generator, word_concentration: float, word_counts: IntArray
-) -> FloatArray:
+def sample_topics(rng: Generator, word_concentration: float, word_counts: IntArray) -> FloatArray:
     """Draw word probabilities, ``(num_topics, num_words)``, given the counts of words in topics.
 
     The same draw as ``Dirichlet(word_concentration).condition(word_counts).sample(rng)``.
@@ -214,7 +212,7 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
         """Mean word probabilities given the topics of the tokens, where these give it."""
 
     def mean_theta(
-        self, rng: np.random.Generator, state: State, data: Documents, rows: IntArray, draws: int
+        self, rng: Generator, state: State, data: Documents, rows: IntArray, draws: int
     ) -> FloatArray:
         """Topic proportions of some documents, averaged given the topics of their tokens.
 

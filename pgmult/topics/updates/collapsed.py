@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmult.compiled.rows import num_workers, over_rows
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.topics.compiled import collapsed
 from pgmult.topics.compiled.tokens import sample_tables
@@ -79,7 +79,7 @@ def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allo
     return Allocation(assignments, topic_counts, word_counts)
 
 
-def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int) -> Allocation:
+def random_allocation(rng: Generator, corpus: Corpus, num_topics: int) -> Allocation:
     """Topics drawn uniformly, token by token.
 
     Raises
@@ -96,7 +96,7 @@ def random_allocation(rng: np.random.Generator, corpus: Corpus, num_topics: int)
 
 
 def collapsed_sweeps(
-    rng: np.random.Generator, corpus: Corpus, allocation: Allocation, alpha: FloatArray, eta: float,
+    rng: Generator, corpus: Corpus, allocation: Allocation, alpha: FloatArray, eta: float,
     sweeps: int = 1,
 ) -> Allocation:  # fmt: skip
     """Draw every token's topic anew, given all others, `sweeps` times.
@@ -122,7 +122,7 @@ def collapsed_sweeps(
 
 
 def sample_concentrations(
-    rng: np.random.Generator, alpha: FloatArray, counts: IntArray, shape: float, rate: float
+    rng: Generator, alpha: FloatArray, counts: IntArray, shape: float, rate: float
 ) -> FloatArray:
     """Each category's own concentration, all rows of counts sharing them.
 
@@ -141,7 +141,7 @@ def sample_concentrations(
     return np.asarray(rng.gamma(shape + tables.sum(axis=0)) / (rate - log_beta))
 
 
-def _sum_log_beta(rng: np.random.Generator, alpha_sum: float, totals: IntArray) -> float:
+def _sum_log_beta(rng: Generator, alpha_sum: float, totals: IntArray) -> float:
     """Sum of the logarithms of Beta(whole, total) variates, `whole` however small."""
     totals = totals[totals > 0]
     log_first = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals))) - (

@@ -35,7 +35,7 @@ import numpy as np
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.parameters import Checked, real
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.priors import Dirichlet
 from pgmult.topics.compiled.content import FURTHEST, sample_tables, sample_varied
@@ -75,23 +75,23 @@ class ContentPrior(Checked):
     start: Size = 30.0
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 50
 
-    def sample_rate(self, rng: np.random.Generator) -> float:
+    def sample_rate(self, rng: Generator) -> float:
         """A rate from its prior."""
         return max(float(rng.gamma(self.rate_shape, 1.0 / self.rate_rate)), 1e-200)
 
-    def sample(self, rng: np.random.Generator, rate: float, num_topics: int) -> FloatArray:
+    def sample(self, rng: Generator, rate: float, num_topics: int) -> FloatArray:
         """Concentrations from their prior, ``(num_topics,)``."""
         drawn = rng.gamma(self.shape, 1.0 / rate, size=num_topics)
         return np.asarray(np.clip(drawn, math.exp(-FURTHEST), math.exp(FURTHEST)))
 
-    def rate_given(self, rng: np.random.Generator, concentration: FloatArray) -> float:
+    def rate_given(self, rng: Generator, concentration: FloatArray) -> float:
         """The rate given the concentrations."""
         shape = self.rate_shape + self.shape * len(concentration)
         return float(rng.gamma(shape, 1.0 / (self.rate_rate + concentration.sum())))
 
 
 def vary(
-    rng: np.random.Generator, topics: FloatArray, concentration: FloatArray, counts: IntArray
+    rng: Generator, topics: FloatArray, concentration: FloatArray, counts: IntArray
 ) -> FloatArray:
     """Words of each group given those of the topics and its counts.
 
@@ -144,7 +144,7 @@ class WordsByGroup(DirichletWords):
         """Topics of a draw by group, ``(num_groups, num_topics, num_words)``."""
         return draw.get("group_topics")
 
-    def prior(self, rng: np.random.Generator, data: Any) -> Fields:
+    def prior(self, rng: Generator, data: Any) -> Fields:
         """The fields of this part, drawn from the prior."""
         keywords = Keywords.of(self.keywords, data)
         none = np.zeros((data.content.num_groups, self.num_topics, data.num_words), dtype=np.int64)
@@ -156,7 +156,7 @@ class WordsByGroup(DirichletWords):
         of_words = topics, no_counts(*none.shape), *keywords.prior(rng)
         return self._by_group(concentration, rate, eta, keywords, groups, *of_words)
 
-    def start(self, rng: np.random.Generator, at: Searched, data: Any) -> Fields:
+    def start(self, rng: Generator, at: Searched, data: Any) -> Fields:
         """Fields that a chain starts from: groups that are alike."""
         topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
         groups = np.repeat(topics[None], data.content.num_groups, 0)
@@ -165,9 +165,7 @@ class WordsByGroup(DirichletWords):
         of_words = topics, no_counts(*groups.shape), *keywords.start()
         return self._by_group(concentration, rate, at.eta, keywords, groups, *of_words)
 
-    def given(
-        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Any
-    ) -> Fields:
+    def given(self, rng: Generator, state: Any, word_counts: IntArray, data: Any) -> Fields:
         """New values of the fields, keywords first, given the topics of the tokens.
 
         O(groups K V) gamma variates, and as many uniforms as there are tokens.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.links import StickBreaking
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.timed import TimedCorpus
@@ -61,7 +61,7 @@ class DriftingWords:
         """The link from eta to the words of a topic, frequent words first."""
         return StickBreaking(order=data.order)
 
-    def prior(self, rng: np.random.Generator, data: TimedCorpus) -> Fields:
+    def prior(self, rng: Generator, data: TimedCorpus) -> Fields:
         """Base, variances and eta from their priors."""
         centre = _uniform_sticks(data.num_words)
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
@@ -70,7 +70,7 @@ class DriftingWords:
         eta = self.chains(base, initial_var, drift_var, data.num_times).sample(rng)
         return self._fields(base, initial_var, drift_var, eta, data)
 
-    def start(self, rng: np.random.Generator, at: Searched, data: TimedCorpus) -> Fields:
+    def start(self, rng: Generator, at: Searched, data: TimedCorpus) -> Fields:
         """Words that are the same at all times."""
         level = StickBreaking().inverse(at.topics()[:, data.order])
         base = level.mean(axis=0)
@@ -79,9 +79,7 @@ class DriftingWords:
         eta = np.repeat(level[:, None], data.num_times, axis=1)
         return self._fields(base, initial_var, drift_var, eta, data)
 
-    def given(
-        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: TimedCorpus
-    ) -> Fields:
+    def given(self, rng: Generator, state: Any, word_counts: IntArray, data: TimedCorpus) -> Fields:
         """Eta and variances given the tokens' topics, then their base."""
         counts = word_counts.reshape(state.topics.shape)
         initial_var, drift_var, eta = self.sample_chains(rng, state, counts, data)
@@ -100,7 +98,7 @@ class DriftingWords:
         return ScalarChains(base, initial_var, drift_var, num_times, self.persistence)
 
     def sample_chains(
-        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: TimedCorpus
+        self, rng: Generator, state: Any, word_counts: IntArray, data: TimedCorpus
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Variances at the start and of steps, and eta, given the tokens' topics."""
         taken = word_counts[..., data.order[:-1]].astype(np.float64, order="C")

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pgmult.core.arguments import as_strings, brief
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.topics.data.corpus import Corpus
 
 _SHARE = (1.0, 1.0)  # of the beta prior of pi
@@ -108,7 +108,7 @@ class Keywords:
         bounds = np.cumsum([0, *sizes], dtype=np.int64)
         return cls(np.repeat(np.arange(len(sizes)), sizes), places, bounds)
 
-    def prior(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def prior(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """Shares pi and words kappa, one number a pair, from their prior."""
         return self._draw(rng, np.zeros(len(self.words)), np.zeros(len(self.bounds) - 1))
 
@@ -135,7 +135,7 @@ class Keywords:
         return mixture
 
     def sample(
-        self, rng: np.random.Generator, counts: IntArray, mixture: FloatArray, shares: FloatArray,
+        self, rng: Generator, counts: IntArray, mixture: FloatArray, shares: FloatArray,
         words: FloatArray,
     ) -> tuple[IntArray, FloatArray, FloatArray]:  # fmt: skip
         """Draw which tokens came as keywords, then shares and words.
@@ -160,9 +160,7 @@ class Keywords:
         totals = counts[:, : len(shares)].sum(axis=(0, 2))
         return left, *self._draw(rng, came.sum(axis=0), totals)
 
-    def _draw(
-        self, rng: np.random.Generator, came: Any, totals: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def _draw(self, rng: Generator, came: Any, totals: Any) -> tuple[FloatArray, FloatArray]:
         sums = np.array([came[a:b].sum() for a, b in pairwise(self.bounds)])
         shares = rng.beta(_SHARE[0] + sums, _SHARE[1] + totals - sums)
         words = [rng.dirichlet(_SPREAD + came[a:b]) for a, b in pairwise(self.bounds)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import new_key
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors.gaussian import lower_cholesky
@@ -17,7 +17,7 @@ from pgmult.topics.compiled import swing
 
 
 def swing_psi(
-    rng: np.random.Generator, link: StickBreaking | LogisticNormal, psi: FloatArray,
+    rng: Generator, link: StickBreaking | LogisticNormal, psi: FloatArray,
     counts: IntArray, mean: FloatArray, cov: FloatArray,
 ) -> FloatArray:  # fmt: skip
     """Move psi, leaving its conditional distribution given the counts unchanged.

@@ -32,7 +32,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaln
 
-from pgmult.core.typing import BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.sampling.moves import slice_sample
 
 CENTRE = 0.1
@@ -66,13 +66,13 @@ def start_concentration(fixed: float | None) -> float:
     return CENTRE if fixed is None else fixed
 
 
-def prior_concentration(rng: np.random.Generator, fixed: float | None) -> float:
+def prior_concentration(rng: Generator, fixed: float | None) -> float:
     """Eta from its prior: `fixed`, where that is given."""
     return CENTRE * math.exp(_SPREAD * rng.standard_normal()) if fixed is None else fixed
 
 
 def sample_concentration(
-    rng: np.random.Generator, fixed: float | None, eta: float, counts: IntArray
+    rng: Generator, fixed: float | None, eta: float, counts: IntArray
 ) -> float:
     """Eta given the counts of words in topics: `fixed`, where that is given. O(K V).
 

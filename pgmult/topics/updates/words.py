@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.priors import Dirichlet
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.priors.means import Fields
@@ -65,22 +65,20 @@ class DirichletWords:
         """
         return draw.get("topics")
 
-    def prior(self, rng: np.random.Generator, data: Corpus) -> Fields:
+    def prior(self, rng: Generator, data: Corpus) -> Fields:
         """The fields of this part, drawn from the prior."""
         keywords, shape = Keywords.of(self.keywords, data), (self.num_topics, data.num_words)
         eta = prior_concentration(rng, self.concentration)
         topics = Dirichlet(eta).sample(rng, shape)
         return self._mixed(eta, keywords, topics, no_counts(*shape), *keywords.prior(rng))
 
-    def start(self, rng: np.random.Generator, at: Searched, data: Corpus) -> Fields:
+    def start(self, rng: Generator, at: Searched, data: Corpus) -> Fields:
         """Fields that a chain starts from, given the topics of the tokens."""
         topics, keywords = at.drawn_topics(rng), Keywords.of(self.keywords, data)
         counts = no_counts(*topics.shape)
         return self._mixed(at.eta, keywords, topics, counts, *keywords.start())
 
-    def given(
-        self, rng: np.random.Generator, state: Any, word_counts: IntArray, data: Corpus
-    ) -> Fields:
+    def given(self, rng: Generator, state: Any, word_counts: IntArray, data: Corpus) -> Fields:
         """New values of the fields, keywords first, given the topics of the tokens."""
         keywords = Keywords.of(self.keywords, data)
         (counts,), shares, words = keywords.sample(
