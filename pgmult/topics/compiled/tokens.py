@@ -89,21 +89,30 @@ def pad_columns(worker, start, stop, probs, out):
 
 
 @jit(within=True)
-def _pick_exactly(d, w, u, theta, topics):
-    """A topic by theta[d] * topics[:, w] in double precision, -1 if all are zero."""
+def _weigh_exactly(d, w, theta, topics, weights):
+    """theta[d] * topics[:, w] by the largest of them; whether there is a positive one."""
     largest = 0.0
     for k in range(theta.shape[1]):
         largest = max(largest, theta[d, k] * topics[k, w])
     if not largest > 0.0:
+        return False
+    for k in range(theta.shape[1]):
+        weights[k] = theta[d, k] * topics[k, w] / largest
+    return True
+
+
+@jit(within=True)
+def _pick_exactly(d, w, u, theta, topics, weights):
+    """A topic by theta[d] * topics[:, w] in double precision, -1 if all are zero."""
+    if not _weigh_exactly(d, w, theta, topics, weights):
         return -1
     total = 0.0
-    for k in range(theta.shape[1]):
-        total += theta[d, k] * topics[k, w] / largest
+    for weight in weights:
+        total += weight
     running, last = 0.0, 0
-    for k in range(theta.shape[1]):
-        weight = theta[d, k] * topics[k, w] / largest
-        running += weight
-        if weight > 0.0:
+    for k in range(weights.shape[0]):
+        running += weights[k]
+        if weights[k] > 0.0:
             last = k
         if running > u * total:
             break
@@ -157,19 +166,6 @@ def split(n, weights, taken, state):
             taken[k], state = binomial(n, share, state)
             n -= taken[k]
     return state
-
-
-@jit(within=True)
-def _weigh_exactly(d, w, theta, topics, weights):
-    """theta[d] * topics[:, w] by the largest of them; whether there is a positive one."""
-    largest = 0.0
-    for k in range(theta.shape[1]):
-        largest = max(largest, theta[d, k] * topics[k, w])
-    if not largest > 0.0:
-        return False
-    for k in range(theta.shape[1]):
-        weights[k] = theta[d, k] * topics[k, w] / largest
-    return True
 
 
 @jit
@@ -243,7 +239,7 @@ def allocate(worker, start, stop, key, entries, shares, topic_counts, word_count
                 # rounding may end on a topic that is not possible, single precision on none
                 possible = theta[row_start + k] * by_word[word_start + k] > np.float32(0.0)
                 if not (total > _SMALLEST and possible):
-                    k = _pick_exactly(d, w, u, exact_theta, exact_topics)
+                    k = _pick_exactly(d, w, u, exact_theta, exact_topics, weights)
                     if k < 0:
                         return 1 + d
                 topic_counts[d, k] += 1

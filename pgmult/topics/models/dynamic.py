@@ -147,10 +147,9 @@ class DynamicTopics(NormalTopics):
     word_concentration: ClassVar[float | None] = None  # type: ignore[misc]
 
     state_type: ClassVar[type[Any]] = DynamicTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(DynamicTopicsState) | {
-        **OF_TOPICS,
-        "prevalence": ("time", "topic"),
-    }
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **axes_of(DynamicTopicsState), **OF_TOPICS, "prevalence": ("time", "topic")
+    }  # fmt: skip
     default_keep: ClassVar[tuple[str, ...]] = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "topic_shares",
         "effective_topics",

@@ -59,6 +59,9 @@ BlockRows = Annotated[int, as_block_rows]
 OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effective_topics": ()}
 """Axes of what follows from the state of a topic model."""
 
+SUMMARIES = frozenset({"topic_shares", "effective_topics"})
+"""Variables of any topic model that are made of sums over blocks of documents."""
+
 
 class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
     """Topics of words, theta_d = link(psi_d), psi_d Gaussian; sampled in blocks of documents."""
@@ -76,7 +79,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         "word_concentration",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
-    summary_names: ClassVar[frozenset[str]] = frozenset({"topic_shares", "effective_topics"})
+    summary_names: ClassVar[frozenset[str]] = SUMMARIES
 
     def _complete(self) -> None:
         refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)
@@ -105,9 +108,8 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
 
     def coords(self, data: Any) -> Mapping[str, Array]:
         """Words, documents, groups, keywords and what the mean of psi depends on by name."""
-        labels = {"word": data.vocabulary, "document": data.names}
-        coords = {dim: names for dim, names in labels.items() if names is not None}
-        coords |= self.psi_mean.coords(data)
+        of_words = allocation.AllocatedTopics.coords(self, data)
+        coords = {**of_words, **self.psi_mean.coords(data)}
         if getattr(data, "content", None) is not None:
             coords["group"] = data.content.labels
         if self.keywords:
@@ -362,12 +364,9 @@ class NormalTopics(TopicModel[Any, Any]):
         centre = self._uniform()
         if self.gaussian is None:
             self._set(gaussian=NormalInverseWishart.weak(centre))
-        size = len(self.gaussian_prior.mean)
-        if size != len(centre):
-            raise ValueError(
-                f"gaussian must have {len(centre)} dimensions for {self.num_topics} topics,"
-                f" got {size}"
-            )
+        if (size := len(self.gaussian_prior.mean)) != len(centre):
+            topics = f"{len(centre)} dimensions for {self.num_topics} topics"
+            raise ValueError(f"gaussian must have {topics}, got {size}")
 
     @property
     def gaussian_prior(self) -> NormalInverseWishart:

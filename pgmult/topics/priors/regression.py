@@ -66,22 +66,20 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         Its mean is the same for any.
         """
         names = data.design.names
-        if self.regression is None:
-            n = len(self.centre)
-            mean = np.zeros((len(names), n))
-            mean[0] = self.centre
-            if gram is None:
-                return MatrixNormalInverseWishart.weak(mean, data.covariates)
-            return made(
-                MatrixNormalInverseWishart, mean=mean, row_precision=gram, dof=n + 2.0,
-                scale=np.eye(n),
-            )  # fmt: skip
-        if len(self.regression.mean) != len(names):
-            raise ValueError(
-                f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
-                f" got {len(self.regression.mean)}"
-            )
-        return self.regression
+        if self.regression is not None:
+            if len(self.regression.mean) != len(names):
+                raise ValueError(
+                    f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
+                    f" got {len(self.regression.mean)}"
+                )
+            return self.regression
+        n = len(self.centre)
+        mean = np.zeros((len(names), n))
+        mean[0] = self.centre
+        if gram is None:
+            return MatrixNormalInverseWishart.weak(mean, data.covariates)
+        more = {"row_precision": gram, "dof": n + 2.0, "scale": np.eye(n)}
+        return made(MatrixNormalInverseWishart, mean=mean, **more)
 
     def means(self, state: "StructuralTopicsState", data: StructuredCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
@@ -99,13 +97,11 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
 
     def coords(self, data: StructuredCorpus) -> dict[str, NDArray[Any]]:
         """Covariates and effects by name."""
-        coords = {
-            "covariate": data.design.names,
-            "coding": np.array([data.design.coding], dtype=np.str_),
-        }
-        if data.design.terms:
-            coords["term"] = np.array([term.name for term in data.design.terms], dtype=np.str_)
-            coords["effect"] = data.design.effect_names
+        design = data.design
+        coords = {"covariate": design.names, "coding": np.array([design.coding], dtype=np.str_)}
+        if design.terms:
+            coords["term"] = np.array([term.name for term in design.terms], dtype=np.str_)
+            coords["effect"] = design.effect_names
         return coords
 
     def absent(self, data: StructuredCorpus) -> set[str]:
@@ -146,9 +142,8 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         centre, *slopes = np.asarray(draw["coefficients"], dtype=np.float64)
         effects = np.asarray(draw.get("effects", centre[None, :][:0]), dtype=np.float64)
         few = np.linspace(0, len(effects) - 1, min(len(effects), _MOST_EFFECTS)).astype(int)
-        slopes = slopes[:_MOST_EFFECTS]
-        moved = [sign * slope for slope in slopes for sign in (-1.0, 1.0)] + [*effects[few]]
-        return np.asarray(centre + np.array([np.zeros_like(centre), *moved]))
+        moved = [sign * slope for slope in slopes[:_MOST_EFFECTS] for sign in (-1.0, 1.0)]
+        return np.asarray(centre + np.array([np.zeros_like(centre), *moved, *effects[few]]))
 
     def sums(self, state: "StructuralTopicsState", psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
@@ -171,10 +166,8 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         coefficients, Sigma = self.prior_of(data).sample(rng)
         terms = data.design.terms
         variances = prior_variances(rng, len(terms), self.effect_scale)
-        drawn = [
-            prior_effects(rng, term.size, variance * Sigma)
-            for term, variance in zip(terms, variances, strict=True)
-        ]
+        pairs = zip(terms, variances, strict=True)
+        drawn = [prior_effects(rng, term.size, variance * Sigma) for term, variance in pairs]
         effects = np.concatenate([np.empty((0, len(Sigma))), *drawn])
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, effects, Sigma, variances)

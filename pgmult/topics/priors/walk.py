@@ -101,12 +101,9 @@ class TimedRows:
         origin = np.zeros(means.shape[1])
         residuals = np.sqrt(weights) * (self.averages - means)
         moved = np.linalg.cholesky(prior.row_precision).T @ shift
-        return MatrixNormalInverseWishart(
-            mean=means,
-            row_precision=precision,
-            dof=prior.dof + int(self.counts.sum()),
-            scale=prior.scale + self.within + scatter(residuals, origin) + scatter(moved, origin),
-        )
+        scale = prior.scale + self.within + scatter(residuals, origin) + scatter(moved, origin)
+        dof = prior.dof + int(self.counts.sum())
+        return MatrixNormalInverseWishart(means, precision, dof, scale)
 
     def log_evidence(self, start: NormalInverseWishart, drift_var: float) -> float:
         """Log probability of the rows under `mean_walk`, up to a constant without the drift.
