@@ -62,8 +62,7 @@ def export(
     columns |= {f"topic {name}": row for name, row in zip(names, topics, strict=True)}
     written = [write_csv(folder / "topics.csv", columns)]
     if "theta" in run or "psi" in run:
-        shares = document_topics(run, chain=chain)
-        columns = document_columns(shares, corpus, names)
+        columns = document_columns(document_topics(run, chain=chain), corpus, names)
         written.append(write_csv(folder / "documents.csv", columns))
     return written
 
@@ -83,10 +82,8 @@ def document_columns(
     """
     columns: dict[str, Any] = {"document": shares.documents}
     if corpus.table is not None:
-        columns |= {
-            name if name != "document" else "document_": column
-            for name, column in corpus.table.columns.items()
-        }
+        own = corpus.table.columns.items()
+        columns |= {f"{name}{'_' * (name == 'document')}": column for name, column in own}
     columns["words"] = corpus.totals
     for k, name in enumerate(names):
         columns[f"topic {name}"] = shares.mean[:, k]

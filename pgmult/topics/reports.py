@@ -23,7 +23,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_path
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.estimands import Estimand, places_of
-from pgmult.core.figures.base import Figure, panels
+from pgmult.core.figures.base import panels
 from pgmult.core.figures.lines import Line, Lines
 from pgmult.core.labels import value_texts
 from pgmult.core.markup import Leading, Markup, joined, tag
@@ -214,9 +214,8 @@ class _TopicTable:
     def largest(self) -> str:
         """The largest topics of reliable shares, in a sentence."""
         reliable = np.flatnonzero(self.is_reliable)[:_NAMED].tolist()
-        few = [
-            f'"{self.names[k]}" ({100.0 * self.shares[0, k]:.0f} % of all words)' for k in reliable
-        ]
+        shares = 100.0 * self.shares[0]
+        few = [f'"{self.names[k]}" ({shares[k]:.0f} % of all words)' for k in reliable]
         among = f"{len(self.names)} topics"
         if not few:
             names = ", ".join(f'"{name}"' for name in self.names[:_NAMED])
@@ -240,19 +239,17 @@ class _TopicTable:
     def agreement(self) -> str:
         """The agreement of chains, in a sentence."""
         stability, text = self.stability, self.stability.headline
-        text = f"{text[0].upper()}{text[1:]}"
+        more = f"; {stability.breakdown}."
         if self.num_chains == 1:
-            text += ": sample several chains to see which topics they agree on."
+            more = ": sample several chains to see which topics they agree on."
         elif stability.given_one_mode:
-            text += "."
-        else:
-            text += f"; {stability.breakdown}."
-            if not stability.matches.by_all.all():
-                text += (
-                    " The others belong to modes that chains do not leave: more chains show how"
-                    ' often each is found, and starts="shared" reads one mode.'
-                )
-        return Leading(text, "stability")
+            more = "."
+        elif not stability.matches.by_all.all():
+            more += (
+                " The others belong to modes that chains do not leave: more chains show how often"
+                ' each is found, and starts="shared" reads one mode.'
+            )
+        return Leading(f"{text[0].upper()}{text[1:]}{more}", "stability")
 
     def section(self) -> Section:
         """The table of topics."""
@@ -356,8 +353,8 @@ def _long_document(run: Posterior) -> list[str]:
     corpus = documents.corpus_of(run)
     if corpus is None or not corpus.num_tokens:
         return []
-    totals = corpus.totals
-    longest, share = int(totals.argmax()), float(totals.max() / totals.sum())
+    longest = int(corpus.totals.argmax())
+    share = corpus.totals[longest] / corpus.num_tokens
     if share <= max(_MUCH, _LONG / corpus.num_documents):
         return []
     name = longest + 1 if corpus.names is None else f'"{corpus.names[longest]}"'
@@ -376,37 +373,23 @@ def _share_text(quote: documents.Quote) -> str:
 def _documents(shown: documents.Quotes) -> Section:
     """Documents where topics are largest: texts to unfold, or names."""
     texts = [list(map(_share_text, of)) for of in shown.quotes]
-    by_topic = list(zip(shown.names, texts, strict=True))
-    widest = max(map(len, shown.names))
-    drawn = [
-        _details(
-            name,
-            [
-                tag("figure", tag("blockquote", quote.text or ""), tag("figcaption", text))
-                for quote, text in zip(of, shares, strict=True)
-            ],
-        )
-        for (name, shares), of in zip(by_topic, shown.quotes, strict=True) if not shown.note
-    ]  # fmt: skip
-    note = (
-        "The documents with the largest share of each topic: posterior mean"
-        f" [{100 * shown.probability:g} % interval]."
-    )
+    widest, has_texts, drawn = max(map(len, shown.names)), not shown.note, list[Markup]()
+    for name, of, shares in zip(shown.names, shown.quotes, texts, strict=True):
+        pairs = zip((tag("blockquote", quote.text or "") for quote in of), shares, strict=True)
+        figures = [tag("figure", quoted, tag("figcaption", text)) for quoted, text in pairs]
+        drawn.append(tag("details", tag("summary", name), figures))
+
+    def lines(width: int) -> str:
+        begun = zip((f"{name:<{widest}} " for name in shown.names), texts, strict=True)
+        return "\n".join(line for start, of in begun for line in wrapped_pieces(start, of, width))
+
+    note = "The documents with the largest share of each topic: posterior mean"
     return Section(
-        "Representative documents", note, head=("topic", "documents"),
-        rows=[(name, "  ".join(of)) for name, of in by_topic],
-        figures=[joined(drawn)] if drawn else [], is_drawn=bool(drawn), key="documents",
-        lines=lambda width: "\n".join(
-            line for name, of in by_topic
-            for line in wrapped_pieces(name.ljust(widest) + " ", of, width)
-        ),
+        "Representative documents", f"{note} [{100 * shown.probability:g} % interval].",
+        head=("topic", "documents"), key="documents", lines=lines, is_drawn=has_texts,
+        rows=list(zip(shown.names, map("  ".join, texts), strict=True)),
+        figures=[joined(drawn)] if has_texts else [],
     )  # fmt: skip
-
-
-def _details(title: str | Markup, inside: object, **attributes: object) -> Markup:
-    """Content that a reader unfolds."""
-    shown = inside.svg() if isinstance(inside, Figure) else inside
-    return tag("details", tag("summary", title), shown, **attributes)
 
 
 def _together(topics: _TopicTable) -> tuple[list[str], list[Section]]:
@@ -680,9 +663,9 @@ def _words(compared: Sequence[GroupWords]) -> Section:
     for words in compared:
         pairs = zip(words.tokens, words.groups, strict=True)
         tokens = " and ".join(f"{n:,.0f} tokens of {group}" for n, group in pairs)
-        title = joined(f"{words.name} ", tag("small", tokens))
+        title = tag("summary", f"{words.name} ", tag("small", tokens))
         faint = "faint" if words.is_faint else None
-        drawn.append(_details(title, words.figure(limit), class_=faint))
+        drawn.append(tag("details", title, words.figure(limit).svg(), class_=faint))
     return Section("Words by group", note, figures=[joined(drawn)], shown=0, key="words-by-group")
 
 

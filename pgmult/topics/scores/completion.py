@@ -35,7 +35,7 @@ import numpy as np
 
 from pgmult.core.arguments import as_kind, brief
 from pgmult.core.scores import Score, mean_by_token
-from pgmult.core.typing import FloatArray, variable
+from pgmult.core.typing import FloatArray, Generator, variable
 from pgmult.core.validate import as_nonnegative, as_positive_int
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.updates.allocation import AllocatedTopics, word_probs
@@ -131,15 +131,11 @@ def completion_score(
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise TypeError(f"draws must be pairs of theta and topics, got {brief(pair)}")
         theta, topics = (as_nonnegative(array, "an array of draws") for array in pair)
+        got = f"shapes {theta.shape}, {topics.shape}"
         if theta.ndim != 2 or topics.ndim != 2:
-            raise ValueError(
-                f"draws must be matrices theta and topics, got shapes {theta.shape}, {topics.shape}"
-            )
+            raise ValueError(f"draws must be matrices theta and topics, got {got}")
         if (len(theta), topics.shape[1]) != expected or theta.shape[1] != len(topics):
-            raise ValueError(
-                f"theta @ topics must be {expected} like held_out, got"
-                f" {theta.shape} @ {topics.shape}"
-            )
+            raise ValueError(f"theta @ topics must be {expected} like held_out, got {got}")
         total += word_probs(held_out, theta, topics)
         count += 1
     if count == 0:
@@ -182,19 +178,22 @@ class DocumentCompletion:
         if got != expected:
             raise ValueError(f"held_out must be {expected} like the training data, got {got}")
         count = self._draws.get(sweep.chain, 0)
-        probs = self._predicted(sweep.model, sweep.state, data, [sweep.chain, count])
+        probs = self._predicted(sweep, np.random.default_rng([sweep.chain, count]))
         self._sums[sweep.chain] = self._sums.get(sweep.chain, 0.0) + probs
         self._draws[sweep.chain] = count + 1
 
-    def _predicted(self, model: object, state: object, data: Corpus, seed: list[int]) -> FloatArray:
+    def _predicted(self, sweep: "Sweep", rng: Generator) -> FloatArray:
         """The probability of each entry's word given the topics of all tokens."""
+        model, state, data = sweep.model, sweep.state, sweep.data
         rows, held_out = self._rows, self._filled
         if not isinstance(model, AllocatedTopics):  # of another library
             theta = variable(model, state, data, "theta")[rows]
             return word_probs(held_out, theta, variable(model, state, data, "topics"))
         draws = min(INNER, max(1, data.num_documents // len(rows)))  # no more than a sweep's
-        theta = model.mean_theta(np.random.default_rng(seed), state, data, rows, draws)
-        topics = model.mean_topics(state, data)
+        theta, topics = (
+            model.mean_theta(rng, state, data, rows, draws),
+            model.mean_topics(state, data),
+        )
         if topics.shape[1] != data.num_words:  # of several versions
             held_out = data[rows].by_version(held_out)
         return word_probs(held_out, theta, topics)
@@ -206,8 +205,7 @@ class DocumentCompletion:
             chains = [as_positive_int(chain, "chain", maximum=max(chains) + 1) - 1]
         if not chains or chains[0] not in self._sums:
             raise ValueError(
-                f"no draws to score yet: the callback counts sweeps after tuning only, of"
-                f" which every={self.every} takes one in so many"
+                f"no draws to score yet: of sweeps after tuning, every={self.every}-th counts"
             )
         draws = sum(self._draws[c] for c in chains)
         return _score(self.held_out, [self._sums[c] / self._draws[c] for c in chains], draws)

@@ -101,23 +101,17 @@ class TopicChoice(Answer):
     def smallest_within(self, errors: float = 1.0) -> Candidate:
         """The fewest topics within so many standard errors of the best."""
         errors = as_real(errors, "errors", minimum=0.0)
-        return next(
-            candidate
-            for candidate in self.candidates
-            if candidate.difference >= -errors * candidate.difference_error
-        )
+        near = [c for c in self.candidates if c.difference >= -errors * c.difference_error]
+        return near[0]
 
     def table(self) -> Table:
         """One row per candidate."""
         gains = [f"{c.difference:+.4f} ± {c.difference_error:.4f}" for c in self.candidates]
         shown: dict[str, tuple[str, Any]] = {
-            "num_topics": ("topics", str),
-            "log_predictive": ("nats a token", number(4)),
-            "difference": ("from the best", gains),
-            "coherence": ("coherence", number(3)),
-            "exclusivity": ("exclusivity", number(2)),
-            "seconds": ("seconds", number(1)),
-        }
+            "num_topics": ("topics", str), "log_predictive": ("nats a token", number(4)),
+            "difference": ("from the best", gains), "coherence": ("coherence", number(3)),
+            "exclusivity": ("exclusivity", number(2)), "seconds": ("seconds", number(1)),
+        }  # fmt: skip
         columns = [
             Column(name, [getattr(c, name) for c in self.candidates], *shown.get(name, ()))
             for name in Candidate._fields
@@ -126,9 +120,8 @@ class TopicChoice(Answer):
 
     def figure(self) -> Lines:
         """The scores, with one standard error, paired by document, of the way to the best."""
-        numbers, scores, errors = np.array(
-            [[c.num_topics, c.log_predictive, c.difference_error] for c in self.candidates]
-        ).T
+        rows = [[c.num_topics, c.log_predictive, c.difference_error] for c in self.candidates]
+        numbers, scores, errors = np.transpose(rows)
         ends = [(scores - errors, scores + errors)]
         return Lines(
             [Line("", 0, numbers, scores, ends)], self._in_words(), "number of topics",
@@ -137,12 +130,8 @@ class TopicChoice(Answer):
 
     def _in_words(self) -> str:
         best, fewest = self.best, self.smallest_within()
-        return (
-            f"{best.num_topics} topics predict held-out words best."
-            if fewest is best
-            else f"{best.num_topics} topics predict held-out words best, and {fewest.num_topics}"
-            " do so within one standard error."
-        )
+        more = f", and {fewest.num_topics} do so within one standard error" * (fewest is not best)
+        return f"{best.num_topics} topics predict held-out words best{more}."
 
 
 def search_num_topics(
@@ -199,23 +188,19 @@ def search_num_topics(
     if make_model is None:
         structured = isinstance(corpus, StructuredCorpus)
         make_model = StructuralTopics if structured else CorrelatedTopics
-    models: list[Model[Any, Any]] = [
-        made(make_model, number, "a number of topics") for number in numbers
-    ]
+    models = [made(make_model, number, "a number of topics") for number in numbers]
     training, held_out = split_tokens(corpus, documents, observed, random_seed=seed)
     found = []
     for model in models:
         completion = DocumentCompletion(held_out, every=every)
-        look = _Look(completion)
-        begin = time.perf_counter()
+        look, begin = _Look(completion), time.perf_counter()
         sample(model, training, keep=(), callback=look, random_seed=seed, **options)
-        found.append((completion.score(), look.found(training), time.perf_counter() - begin))
+        found.append((completion.score(), *look.found(training), time.perf_counter() - begin))
     best = max((score for score, *_ in found), key=lambda score: score.log_predictive)
     table = []
-    for size, (score, look_at, elapsed) in zip(numbers, found, strict=True):
+    for size, (score, *others) in zip(numbers, found, strict=True):
         gain = Gain(0.0, 0.0) if score is best else score.gain_over(best)
-        mean = score.log_predictive
-        table.append(Candidate(size, mean, gain.mean, gain.error, *look_at, elapsed))
+        table.append(Candidate(size, score.log_predictive, gain.mean, gain.error, *others))
     by_token = [score.by_unit / np.maximum(score.totals, 1) for score, *_ in found]
     return TopicChoice(tuple(table), np.column_stack(by_token))
 
@@ -237,12 +222,11 @@ class _Look:
 
     def found(self, training: Corpus) -> tuple[float, float]:
         """Mean coherence and exclusivity of chains' topics."""
-        coherent, exclusive = [], []
-        numbers = np.arange(training.num_words).astype(np.str_)
-        names = numbers if training.vocabulary is None else training.vocabulary
+        scores = []
+        names = range(training.num_words) if training.vocabulary is None else training.vocabulary
         for total in self._topics.values():
             topics = total / total.sum(axis=1, keepdims=True)
             words = [[str(names[j]) for j in topic] for topic in most_probable(topics, _WORDS)]
-            coherent.append(npmi(words, training).mean())
-            exclusive.append(exclusivity(topics, _WORDS).mean())
-        return float(np.mean(coherent)), float(np.mean(exclusive))
+            scores.append((npmi(words, training).mean(), exclusivity(topics, _WORDS).mean()))
+        coherence, exclusive = np.mean(scores, axis=0).tolist()
+        return coherence, exclusive

@@ -40,9 +40,8 @@ def start_chain(
     begun = model.shared_start(rng, data)
     if begun is not None:
         return started(model, rng, *begun, data)
-    searched = searches.leaf(
-        rng, data, model.num_topics, model.start_concentration(), model.start_sweeps
-    )
+    how = model.num_topics, model.start_concentration(), model.start_sweeps
+    searched = searches.leaf(rng, data, *how)
     return model.from_allocation(rng, model.in_order(searched, data), data)
 
 
@@ -60,10 +59,8 @@ def start_without_rows(
     chosen = searches.documents_to_search(rng, small, model.num_topics)
     if chosen is None:
         return None
-    subset = searches.only_words(small, chosen)
-    searched = searches.grown(
-        rng, subset, model.num_topics, model.start_concentration(), model.start_sweeps
-    )
+    how = model.num_topics, model.start_concentration(), model.start_sweeps
+    searched = searches.grown(rng, searches.only_words(small, chosen), *how)
     return _without_rows(model, rng, searched, small, chosen, data)
 
 
@@ -86,9 +83,8 @@ def search(
     small = searches.thinned(rng, data, model.num_topics)
     chosen = searches.documents_to_search(rng, small, model.num_topics)
     subset = small if chosen is None else searches.only_words(small, chosen)
-    searched, first, leaf_loo = searches.search_leaves(
-        rng, subset, model.num_topics, model.start_concentration(), leaves, sweeps
-    )
+    how = model.num_topics, model.start_concentration(), leaves, sweeps
+    searched, first, leaf_loo = searches.search_leaves(rng, subset, *how)
     if chosen is None or not searches.is_too_large_to_sweep(data):
         whole = searches.settled(rng, searched, subset, small, sweeps)
         best = model.in_order(searches.counted(rng, whole, small, data), data)
@@ -97,10 +93,8 @@ def search(
         state, placement = _without_rows(model, rng, searched, small, chosen, data)
         state = started(model, rng, state, placement, data)
         topics = np.ascontiguousarray(placement.by_word.T)
-    return TopicStart(
-        state=state, loo=max(leaf_loo), leaf_loo=leaf_loo,
-        support=_support(topics, [at.topics() for at in first if at is not searched]),
-    )  # fmt: skip
+    support = _support(topics, [at.topics() for at in first if at is not searched])
+    return TopicStart(state, max(leaf_loo), leaf_loo, support)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,9 +161,8 @@ def find_start(
     documents and 5 million tokens: see `pgmult.topics.starts.searches`.
     """
     if not hasattr(model, "start_sweeps"):
-        raise TypeError(
-            f"model must be a topic model that starts from a search, got {brief(model)}"
-        )
+        got = brief(model)
+        raise TypeError(f"model must be a topic model that starts from a search, got {got}")
     leaves = as_positive_int(leaves, "leaves", maximum=_MOST_LEAVES)
     sweeps = None if sweeps is None else as_repeats(sweeps, "sweeps", minimum=0)
     data = data_of(model, data)

@@ -71,31 +71,24 @@ def merge(run: Posterior, groups: Mapping[str, Sequence[int]]) -> Posterior:
     for name, source in sources.items():
         values = run[source] if name == source else run.link.probs(run[source])
         draws[name] = np.stack([of[..., o] for of, o in zip(values, orders, strict=True)]) @ matrix
-        dims[name] = (*run.dims[source][2:-1], "topic")
-        every |= {name: run.every[source]} if source in run.every else {}
+        dims[name], every[name] = (*run.dims[source][2:-1], "topic"), run.every.get(source, 1)
     for name, beside in _WORDS.items():
         if name in run:
             both, dims[name] = run.together(name, beside), run.dims[name][2:]
-            apart = run.every.get(name, 1) * run.steps(name, beside)[name]
-            every |= {name: apart} if apart > 1 else {}
-            draws[name] = np.stack(
-                [
-                    _averaged(both[name][c], both[beside][c], order, members)
-                    for c, order in enumerate(orders)
-                ]
-            ).astype(run[name].dtype)
+            every[name] = run.every.get(name, 1) * run.steps(name, beside)[name]
+            chains = zip(both[name], both[beside], orders, strict=True)
+            averaged = [_averaged(*of_chain, members) for of_chain in chains]
+            draws[name] = np.stack(averaged).astype(run[name].dtype)
     for name in _OF_MODEL if "coefficients" in run else ():
         if name in run:
-            draws[name] = np.stack(
-                [_ordered(run[name][c], run.dims[name][2:], o) for c, o in enumerate(orders)]
-            )
-            dims[name] = tuple(_AXES.get(axis, axis) for axis in run.dims[name][2:])
-    axes = {axis for of in dims.values() for axis in of}
-    labels = {axis: run.coords[axis] for axis in axes - {"topic", *_AXES.values()}}
-    keywords = [
-        str(name) for k, name in enumerate(run.coords.get("keyword_topic", ())) if k in others
-    ]
-    labels["keyword_topic"] = np.array([*named, *keywords])
+            axes = run.dims[name][2:]
+            draws[name] = np.stack([_ordered(run[name][c], axes, o) for c, o in enumerate(orders)])
+            dims[name] = tuple(_AXES.get(axis, axis) for axis in axes)
+    used = {axis for of in dims.values() for axis in of}
+    labels = {axis: run.coords[axis] for axis in used - {"topic", *_AXES.values()}}
+    keywords = enumerate(run.coords.get("keyword_topic", ()))
+    labels["keyword_topic"] = np.array([*named, *(str(of) for k, of in keywords if k in others)])
+    every = {name: apart for name, apart in every.items() if apart > 1}
     return Posterior(
         draws, dims=dims, coords={"chain": run.coords["chain"], **labels},
         sample_stats=run.sample_stats, attrs={**run.attrs, MERGED: members},
