@@ -56,8 +56,8 @@ class Counts(NamedTuple):
 class _Room(NamedTuple):
     """Room for neighbouring chains of a row, (num_times, LANES) each.
 
-    After `_filter` means and variances of deviations given all up to each time; after `_look_back`
-    those of a deviation given the next one, the standard deviation instead of the variance.
+    Means and variances of deviations given all up to each time; after `_look_back` those of a
+    deviation given the next one, the standard deviation instead of the variance.
     """
 
     mean: FloatArray
@@ -70,6 +70,14 @@ class _Room(NamedTuple):
 def _make_room(num_times):
     room = (num_times, LANES)
     return _Room(np.zeros(room), np.zeros(room), np.empty(room), np.zeros(room))
+
+
+@jit
+def _before(chains, r, t):
+    """The time before, or one of no weight; how it pulls, and the variance given it."""
+    if t == 0:
+        return 0, 0.0, chains.initial_var[r]
+    return t - 1, chains.persistence, chains.innovation_var[r]
 
 
 @jit(within=True)
@@ -87,29 +95,6 @@ def _filter_time(J, h, centre, pull, step_var, before, after, sums, count):
         )
         product[i] *= growth
         mean[i], var[i] = shrink * (expected + spread * linear), shrink * spread
-
-
-@jit
-def _filter(chains, potentials, r, first, room):
-    """Filter the chains of row r from number `first` on; how many, and their log normaliser."""
-    _, num_times, num_chains = potentials.J.shape
-    count = min(LANES, num_chains - first)
-    block = slice(first, first + count)
-    centre, mean, var = chains.centre[block], room.mean, room.var
-    exponent, product = np.zeros(LANES), np.ones(LANES)
-    for t in range(num_times):
-        earlier, pull, spread = t - 1, chains.persistence, chains.innovation_var[r]
-        if t == 0:
-            earlier, pull, spread = 0, 0.0, chains.initial_var[r]
-        _filter_time(
-            potentials.J[r, t, block], potentials.h[r, t, block], centre, pull, spread,
-            (mean[earlier], var[earlier]), (mean[t], var[t]), (exponent, product), count,
-        )  # fmt: skip
-        if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
-            for i in range(count):
-                exponent[i] -= math.log(product[i])
-                product[i] = 1.0
-    return count, 0.5 * exponent[:count].sum()
 
 
 @jit
@@ -133,6 +118,31 @@ def _look_back(persistence, step_var, room, count):
     for t in range(last):
         _look_back_time(persistence, step_var, mean[t], var[t], gain[t], count)
     _look_back_time(0.0, 1.0, mean[last], var[last], gain[last], count)
+
+
+@jit
+def _filter(chains, potentials, r, first, room):
+    """Filter the chains of row r from number `first` on and look back.
+
+    Returns how many they are, and their log normaliser.
+    """
+    _, num_times, num_chains = potentials.J.shape
+    count = min(LANES, num_chains - first)
+    block = slice(first, first + count)
+    centre, mean, var = chains.centre[block], room.mean, room.var
+    exponent, product = np.zeros(LANES), np.ones(LANES)
+    for t in range(num_times):
+        earlier, pull, spread = _before(chains, r, t)
+        _filter_time(
+            potentials.J[r, t, block], potentials.h[r, t, block], centre, pull, spread,
+            (mean[earlier], var[earlier]), (mean[t], var[t]), (exponent, product), count,
+        )  # fmt: skip
+        if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
+            for i in range(count):
+                exponent[i] -= math.log(product[i])
+                product[i] = 1.0
+    _look_back(chains.persistence, chains.innovation_var[r], room, count)
+    return count, 0.5 * exponent[:count].sum()
 
 
 @jit(within=True)
@@ -162,7 +172,6 @@ def place_chains(worker, start, stop, chains, potentials, noise, out):
     for r in range(start, stop):
         for first in range(0, num_chains, LANES):
             count, _ = _filter(chains, potentials, r, first, room)
-            _look_back(chains.persistence, chains.innovation_var[r], room, count)
             _place(noise, r, first, count, room)
             for t in range(num_times - 1, -1, -1):
                 for i in range(count):
@@ -177,7 +186,6 @@ def noise_of_chains(worker, start, stop, chains, potentials, x, noise):
     for r in range(start, stop):
         for first in range(0, num_chains, LANES):
             count, _ = _filter(chains, potentials, r, first, room)
-            _look_back(chains.persistence, chains.innovation_var[r], room, count)
             for t in range(num_times):
                 later = min(t + 1, num_times - 1)  # of no weight at the last time
                 for i in range(count):
@@ -213,7 +221,6 @@ def log_densities(worker, start, stop, active, chains, potentials, noise, counts
         for first in range(0, num_chains, LANES):
             count, level = _filter(chains, potentials, r, first, room)
             out[r] += level
-            _look_back(chains.persistence, chains.innovation_var[r], room, count)
             _place(noise, r, first, count, room)
             block = slice(first, first + count)
             for t in range(num_times - 1, -1, -1):
@@ -303,9 +310,7 @@ def _base(chains, counts, r, first, width, w):
         for i in range(width):
             successes[i] = counts.taken[r, t, first + i]
             trials[i] = counts.reaching[r, t, first + i]
-        earlier, pull, spread = t - 1, chains.persistence, chains.innovation_var[r]
-        if t == 0:
-            earlier, pull, spread = 0, 0.0, chains.initial_var[r]
+        earlier, pull, spread = _before(chains, r, t)
         _predict(centre, pull, mean[earlier], var[earlier], spread, predicted, precision, width)
         _weigh(predicted, precision, successes, trials, J, ratio, width)
         for i in range(width):
@@ -371,10 +376,8 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
             middle[t, i] += w.rows[_CENTRE, i]
             along[t, i] = x[r, t, w.place[i]] - middle[t, i]
     for t in range(num_times):
-        earlier, weight, pull = t - 1, 1.0 / chains.innovation_var[r], chains.persistence
-        if t == 0:
-            earlier, weight, pull = 0, 1.0 / chains.initial_var[r], 0.0
-        before = along[earlier]
+        earlier, pull, spread = _before(chains, r, t)
+        weight, before = 1.0 / spread, along[earlier]
         _add_inner(along[t], along[t], before, before, pull, weight, J[t], current, width)
         _add_inner(along[t], across[t], before, across[earlier], pull, weight, J[t], both, width)
     for i in range(width):

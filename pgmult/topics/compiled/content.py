@@ -27,11 +27,12 @@ def log_rising(a, n):
 
 
 @jit
-def _log_density(x, shape, rate, singles, totals, shares, times, size):
+def _log_density(x, shape, rate, cells):
     """Log density of x = log c: its gamma prior and the counts, group probabilities integrated out.
 
     Cells with one token give a factor c each, `ones` of them; others stand in shares and times.
     """
+    singles, totals, shares, times = cells
     if not abs(x) < FURTHEST:
         return -math.inf
     c = math.exp(x)
@@ -40,7 +41,7 @@ def _log_density(x, shape, rate, singles, totals, shares, times, size):
         if total > 0:
             value -= log_rising(c, total)
     product = 1.0  # of factors whose logarithm is due: one serves many cells
-    for i in range(size):
+    for i in range(shares.shape[0]):
         a, n = max(c * shares[i], _SMALLEST), times[i]
         if n > _FEW:
             value += log_rising(a, n)
@@ -92,20 +93,20 @@ def sample_tables(
                     size += 1
         if not hold:
             x = math.log(concentration[k])
-            density = _log_density(x, shape, rate, singles, totals, shares, times, size)
+            cells = singles, totals, shares[:size], times[:size]
             e, state = exponential(state)
-            level = density - e
+            level = _log_density(x, shape, rate, cells) - e
             u, state = uniform(state)
             left = x - u
             right = left + 1.0
-            while _log_density(left, shape, rate, singles, totals, shares, times, size) > level:
+            while _log_density(left, shape, rate, cells) > level:
                 left -= 1.0
-            while _log_density(right, shape, rate, singles, totals, shares, times, size) > level:
+            while _log_density(right, shape, rate, cells) > level:
                 right += 1.0
             while True:
                 u, state = uniform(state)
                 new = left + (right - left) * u
-                if _log_density(new, shape, rate, singles, totals, shares, times, size) > level:
+                if _log_density(new, shape, rate, cells) > level:
                     break
                 if new < x:
                     left = new

@@ -29,70 +29,38 @@ def _sum(values):
 
 
 @jit
-def _weigh_entry(by_topic, by_word, alpha, eta, scale, weights):
-    for k in range(weights.shape[0]):
-        weights[k] = (by_topic[k] + alpha[k]) * (by_word[k] + eta) * scale[k]
+def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
+    """Add to out[a, b], a < b, what the entropies of tokens change by when topics are joined.
 
-
-@jit
-def _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing):
-    """The weight of a token's own topic k, with the token left out."""
-    weight = (by_topic[k] - 1 + alpha[k]) * (by_word[k] - 1 + eta)
-    return weight / (totals[k] - 1 + smoothing)
-
-
-@jit
-def score_tokens(entries, assignments, alpha, eta, tallies):
-    """Sum over tokens of log p(w_i | z_-i)."""
+    Returns the sum over tokens of log p(w_i | z_-i) instead where `out` is empty.
+    """
     indptr, words, counts = entries
     topic_counts, word_counts, totals = tallies
     num_words, num_topics = word_counts.shape
-    smoothing = eta * num_words
-    alpha_sum = alpha.sum()
+    smoothing, alpha_sum = eta * num_words, alpha.sum()
     scale = 1.0 / (totals + smoothing)
     weights = np.empty(num_topics)
-    loo = 0.0
-    i = 0
+    shared = np.empty(num_topics, dtype=np.int64)
+    shares, terms = np.empty(num_topics), np.empty(num_topics)
+    loo, i = 0.0, 0
     for d in range(indptr.shape[0] - 1):
         by_topic = topic_counts[d]
         length = by_topic.sum()
         for entry in range(indptr[d], indptr[d + 1]):
             by_word = word_counts[words[entry]]
-            _weigh_entry(by_topic, by_word, alpha, eta, scale, weights)
+            for k in range(num_topics):
+                weights[k] = (by_topic[k] + alpha[k]) * (by_word[k] + eta) * scale[k]
             for _ in range(counts[entry]):
                 k = assignments[i]
                 i += 1
-                before = weights[k]
-                weights[k] = _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing)
+                before = weights[k]  # and with the token left out:
+                weights[k] = (by_topic[k] - 1 + alpha[k]) * (by_word[k] - 1 + eta)
+                weights[k] /= totals[k] - 1 + smoothing
                 total = _sum(weights)
-                loo += math.log(total / (length - 1 + alpha_sum))
-                weights[k] = before
-    return loo
-
-
-@jit
-def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
-    """Add to out[a, b], a < b, what the entropies of tokens change by when topics are joined."""
-    indptr, words, counts = entries
-    topic_counts, word_counts, totals = tallies
-    num_words, num_topics = word_counts.shape
-    smoothing = eta * num_words
-    scale = 1.0 / (totals + smoothing)
-    weights = np.empty(num_topics)
-    shared = np.empty(num_topics, dtype=np.int64)
-    shares, terms = np.empty(num_topics), np.empty(num_topics)
-    i = 0
-    for d in range(indptr.shape[0] - 1):
-        by_topic = topic_counts[d]
-        for entry in range(indptr[d], indptr[d + 1]):
-            by_word = word_counts[words[entry]]
-            _weigh_entry(by_topic, by_word, alpha, eta, scale, weights)
-            for _ in range(counts[entry]):
-                k = assignments[i]
-                i += 1
-                before = weights[k]
-                weights[k] = _weigh_own(by_topic, by_word, k, alpha, eta, totals, smoothing)
-                total = _sum(weights)
+                if out.size == 0:
+                    loo += math.log(total / (length - 1 + alpha_sum))
+                    weights[k] = before
+                    continue
                 least = _SHARED * total
                 size = 0
                 for j in range(num_topics):
@@ -106,6 +74,7 @@ def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
                         share = shares[a] + shares[b]
                         out[shared[a], shared[b]] += terms[a] + terms[b] - share * math.log(share)
                 weights[k] = before
+    return loo
 
 
 @jit

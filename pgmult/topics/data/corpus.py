@@ -146,6 +146,11 @@ class Corpus:
         return totals
 
     @property
+    def bare(self) -> "Corpus":
+        """The words alone, without names, covariates and times."""
+        return Corpus(self.indptr, self.words, self.counts, self.num_words)
+
+    @property
     def entries(self) -> Entries:
         """The counts, as compiled functions take them."""
         return Entries(self.indptr, self.words, self.counts)

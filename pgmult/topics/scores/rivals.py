@@ -57,8 +57,8 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
     scores: dict[str, Score] = {"the model": _second(run.model, training, held_out, sweeps, seed)}
     scores[_FREQUENCIES] = unigram_log_predictive(training, held_out)
     if not isinstance(run.model, LDA):
-        plain = _plain(training)
-        scores[_LDA] = _second(LDA(run.model.num_topics), plain, _plain(held_out), sweeps, seed)
+        lda, plain = LDA(run.model.num_topics), training.bare
+        scores[_LDA] = _second(lda, plain, held_out.bare, sweeps, seed)
     how = (
         f"A tenth of the words of {len(rows):,} documents, {held_out.num_tokens:,} in all, was held"
         f" out of short second runs, {_CHAINS} chains of {sweeps} sweeps each, and predicted from"
@@ -90,11 +90,6 @@ def _sweeps(run: Posterior) -> int:
     attrs = run.attrs
     made = attrs.get("tune", 0) + attrs.get("draws", run.num_draws) * attrs.get("thin", 1)
     return int(np.clip(_SHARE * run.num_chains * made, _FEWEST, _MOST))
-
-
-def _plain(corpus: Corpus) -> Corpus:
-    """Words alone, without covariates and times."""
-    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)
 
 
 def _second(

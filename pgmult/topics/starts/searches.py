@@ -29,9 +29,8 @@ Topics are joined by the change of F = J + sum_i H(z_i | z_-i, w), which adds th
 token's topic given all others: see `merge_gains`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
@@ -91,11 +90,10 @@ class Searched:
     def psi(self, link: Any) -> FloatArray:
         """Where a link has these proportions, some documents at a time."""
         count = len(self.allocation.topic_counts)
-        parts = [slice(first, first + _ROWS) for first in range(0, max(1, count), _ROWS)]
-        blocks = (link.inverse(self.theta(rows)) for rows in parts)
-        psi = np.empty((count, *(first := next(blocks)).shape[1:]))
-        for rows, values in zip(parts, chain([first], blocks), strict=True):
-            psi[rows] = values
+        psi = np.empty((count, link.inverse(self.theta(slice(1))).shape[1]))
+        for first in range(0, count, _ROWS):
+            rows = slice(first, first + _ROWS)
+            psi[rows] = link.inverse(self.theta(rows))
         return psi
 
     def flat_psi(
@@ -139,14 +137,13 @@ class Searched:
             allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta, held)
         for _ in range(sweeps - held):
             allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta)
-            alpha = collapsed.sample_concentrations(
-                rng, alpha, allocation.topic_counts, _ALPHA_SHAPE, _ALPHA_RATE
-            )
+            counts = allocation.topic_counts
+            alpha = collapsed.sample_concentrations(rng, alpha, counts, _ALPHA_SHAPE, _ALPHA_RATE)
         return Searched(allocation, alpha, self.eta)
 
     def loo(self, corpus: Corpus) -> float:
         """LOO, in O(tokens K)."""
-        return float(compiled.score_tokens(*_tokens_of(self, corpus)))
+        return float(compiled.join_in_tokens(*_tokens_of(self, corpus), np.empty((0, 0))))
 
     def by_size(self) -> "Searched":
         """The same, topics sorted by size."""
@@ -258,11 +255,9 @@ def thinned(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
         return corpus
     share = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics, _UNITS * cells) / tokens
     counts = np.floor(corpus.counts * share + rng.random(cells)).astype(np.int32)
-    ends = np.concatenate([[0], np.cumsum(counts > 0)])
-    is_positive = counts > 0
-    return Corpus(
-        ends[corpus.indptr], corpus.words[is_positive], counts[is_positive], corpus.num_words
-    )
+    is_left = counts > 0
+    indptr = np.concatenate([[0], np.cumsum(is_left)])[corpus.indptr]
+    return Corpus(indptr, corpus.words[is_left], counts[is_left], corpus.num_words)
 
 
 def counted(rng: Generator, searched: Searched, small: Corpus, corpus: Corpus) -> Searched:
@@ -270,7 +265,7 @@ def counted(rng: Generator, searched: Searched, small: Corpus, corpus: Corpus) -
     if small is corpus:
         return searched
     counts = _counts_of(rng, corpus, searched.theta(), searched.topics())
-    return Searched(counts, searched.alpha, searched.eta)
+    return replace(searched, allocation=counts)
 
 
 def _counts_of(
@@ -293,10 +288,7 @@ def search_leaves(
 
     def run(worker: int, start: int, stop: int) -> list[Searched]:
         with row_threads(1):
-            return [
-                grown(generator, corpus, num_topics, eta, sweeps)
-                for generator in generators[start:stop]
-            ]
+            return [grown(of, corpus, num_topics, eta, sweeps) for of in generators[start:stop]]
 
     results = [leaf for piece in over_rows(run, leaves, grain=1) for leaf in piece]
     loo = [at.loo(corpus) for at in results]
@@ -335,7 +327,7 @@ def part_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
 
 def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
     """The words of some documents, without their names."""
-    return Corpus(corpus.indptr, corpus.words, corpus.counts, corpus.num_words)[chosen]
+    return corpus.bare[chosen]
 
 
 def documents_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> IntArray | None:
@@ -358,10 +350,8 @@ def settled(
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
     if subset is corpus:
         return searched
-    everywhere = Placement.of(searched).place(rng, corpus)
-    return Searched(everywhere, searched.alpha, searched.eta).swept(
-        rng, corpus, min(_SETTLING, sweeps)
-    )
+    everywhere = replace(searched, allocation=Placement.of(searched).place(rng, corpus))
+    return everywhere.swept(rng, corpus, min(_SETTLING, sweeps))
 
 
 def is_too_large_to_sweep(corpus: Corpus) -> bool:
@@ -402,8 +392,6 @@ class Placement:
             return _counts_of(rng, corpus, at.theta(), np.ascontiguousarray(self.by_word.T))
         first = np.concatenate([[0], np.cumsum(corpus.totals)])
         assignments = np.zeros(corpus.num_tokens, dtype=np.int64)
-        over_rows(
-            place_tokens, corpus.num_documents, new_key(rng), corpus.entries, first, self.alpha,
-            self.by_word, assignments,
-        )  # fmt: skip
+        given = corpus.entries, first, self.alpha, self.by_word, assignments
+        over_rows(place_tokens, corpus.num_documents, new_key(rng), *given)
         return collapsed.count_topics(corpus, assignments, len(self.alpha))
