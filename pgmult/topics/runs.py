@@ -80,16 +80,11 @@ def of_chain(
 ) -> list[NDArray[Any]]:
     """Draws of some variables in the chain at a place, at which `beside` were kept too."""
     as_draws(run, *names)
-    held = run.together(*names, *_kept(run, beside))
+    held = run.together(*names, *(name for name in beside if name in run))
     draws = [held[name][place] for name in names]
     if len(draws[0]) == 0:
         raise ValueError("run must have draws, and has none yet")
     return draws
-
-
-def _kept(run: Posterior, names: Sequence[str]) -> list[str]:
-    """Return the names of variables that the run holds."""
-    return [name for name in names if name in run]
 
 
 def data_of_run(run: Posterior, data: object, kind: type[Data], hint: str = "") -> Data:
@@ -143,7 +138,7 @@ def each_draw(
         If the variable was not kept, or there is no draw.
     """
     as_draws(run, name)
-    step = run.steps(name, *_kept(run, beside))[name]
+    step = run.steps(name, *(other for other in beside if other in run))[name]
     num_draws = run.size_of(name) // step
     draws = islice(run.each(name, place), step - 1, None, step)
     if num_draws == 0:

@@ -102,10 +102,8 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         if self.alpha is None:
             return
         if np.shape(self.alpha) not in ((), (self.num_topics,)):
-            raise ValueError(
-                f"alpha must be one number or {self.num_topics} (num_topics), got shape"
-                f" {np.shape(self.alpha)}"
-            )
+            allowed, got = f"one number or {self.num_topics} (num_topics)", np.shape(self.alpha)
+            raise ValueError(f"alpha must be {allowed}, got shape {got}")
         self._set(alpha=np.array(np.broadcast_to(self.alpha, self.num_topics)))
 
     def prior(self, rng: Generator, data: Corpus) -> LDAState:

@@ -194,11 +194,10 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopics
     )  # fmt: skip
 
     def _complete(self) -> None:
-        if self.regression is not None and self.regression.mean.shape[1] != self.num_topics:
-            raise ValueError(
-                f"regression must have a column for each of {self.num_topics} topics, got"
-                f" {self.regression.mean.shape[1]}"
-            )
+        size = self.num_topics if self.regression is None else self.regression.mean.shape[1]
+        if size != self.num_topics:
+            every = f"a column for each of {self.num_topics} topics"
+            raise ValueError(f"regression must have {every}, got {size}")
 
     def link(self, data: object = None) -> LogisticNormal:
         """The link from psi to topic proportions."""

@@ -205,7 +205,7 @@ class DocumentCompletion:
             chains = [as_positive_int(chain, "chain", maximum=max(chains) + 1) - 1]
         if not chains or chains[0] not in self._sums:
             raise ValueError(
-                f"no draws to score yet: of sweeps after tuning, every={self.every}-th counts"
+                f"no draws to score yet: every={self.every} counts what follows tuning"
             )
         draws = sum(self._draws[c] for c in chains)
         return _score(self.held_out, [self._sums[c] / self._draws[c] for c in chains], draws)

@@ -15,7 +15,7 @@ import numpy as np
 from pgmult.core.arguments import as_seed
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Score
-from pgmult.core.typing import IntArray, Model
+from pgmult.core.typing import Model
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -51,8 +51,11 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
     """
     seed = as_seed(random_seed)
     data = _some(run.data, seed)
-    rows = _chosen(data, seed)
-    training, held_out = split_tokens(data, rows.tolist(), _SEEN, random_seed=seed)
+    several = np.flatnonzero(data.totals >= 10)
+    if not len(several):
+        raise ValueError("there must be a document of ten words or more to hold some out of it")
+    rows = np.random.default_rng(seed).permutation(several)[:_DOCUMENTS].tolist()
+    training, held_out = split_tokens(data, rows, _SEEN, random_seed=seed)
     sweeps = _sweeps(run)
     scores: dict[str, Score] = {"the model": _second(run.model, training, held_out, sweeps, seed)}
     scores[_FREQUENCIES] = unigram_log_predictive(training, held_out)
@@ -73,16 +76,7 @@ def _some(data: Corpus, seed: int) -> Corpus:
         return data
     rows = np.random.default_rng(seed).permutation(data.num_documents)
     size = max(1, int(data.num_documents * _MOST_TOKENS / data.num_tokens))
-    chosen: Corpus = data[np.sort(rows[:size])]
-    return chosen
-
-
-def _chosen(data: Corpus, seed: int) -> IntArray:
-    """Documents that lose words, at random among those with ten or more."""
-    several = np.flatnonzero(data.totals >= 10)
-    if not len(several):
-        raise ValueError("there must be a document of ten words or more to hold some out of it")
-    return np.sort(np.random.default_rng(seed).permutation(several)[:_DOCUMENTS])
+    return data[np.sort(rows[:size])]
 
 
 def _sweeps(run: Posterior) -> int:
@@ -96,8 +90,7 @@ def _second(
     model: Model[Corpus, Any], training: Corpus, held_out: Corpus, sweeps: int, seed: int
 ) -> Score:
     """Score a short run on held-out words, averaged over its last third."""
-    score = DocumentCompletion(held_out, every=2)
-    draws = sweeps // 3
+    score, draws = DocumentCompletion(held_out, every=2), sweeps // 3
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         sample(

@@ -242,10 +242,8 @@ def compare(
     means = [runs.over_versions(mean_topics(one, best_chain(one) + 1)) for one in both]
     names = [runs.names_along(one, "word", m.shape[1]) for one, m in zip(both, means, strict=True)]
     if set(names[0]).isdisjoint(names[1]):
-        raise ValueError(
-            f"the runs must have words in common: one has {names[0][0]!r}, the other"
-            f" {names[1][0]!r}"
-        )
+        had = f"one has {names[0][0]!r}, the other {names[1][0]!r}"
+        raise ValueError(f"the runs must have words in common: {had}")
     costs = _distances(names, means)
     at = linear_sum_assignment(np.minimum(costs, MATCH_LIMIT))
     closest = np.argsort(costs[at], kind="stable")

@@ -41,10 +41,8 @@ def kept_counts(topic_counts: IntArray) -> NDArray[np.int32]:
     ValueError
         If a document has 2**31 tokens of a topic.
     """
-    if topic_counts.size and topic_counts.max() > _MOST:
-        raise ValueError(
-            f"documents must have fewer than 2**31 tokens of a topic, got {topic_counts.max()}"
-        )
+    if (most := topic_counts.max(initial=0)) > _MOST:
+        raise ValueError(f"documents must have fewer than 2**31 tokens of a topic, got {most}")
     return topic_counts.astype(np.int32)
 
 
@@ -100,15 +98,13 @@ class WordTables:
                 f" {size:,} (count in larger units, or take fewer block_rows=)"
             )
         if self._tokens + size > _MOST:
-            (self._before,) = (counts.T for counts in self.counts())
+            self._before = self.counts()[0].T
             self._word_counts[:], self._tokens = 0, 0
         topic_counts = np.zeros(theta.shape, dtype=np.int64)
-        padded = _vectors(*theta.shape)
-        over_rows(pad_rows, len(theta), theta, padded)
-        statuses = over_rows(
-            allocate, data.num_documents, new_key(rng), data.entries,
-            Shares(padded, self._by_word, theta, self._topics), topic_counts, self._word_counts,
-        )  # fmt: skip
+        shares = Shares(_vectors(*theta.shape), self._by_word, theta, self._topics)
+        over_rows(pad_rows, len(theta), theta, shares.theta)
+        given = new_key(rng), data.entries, shares, topic_counts, self._word_counts
+        statuses = over_rows(allocate, data.num_documents, *given)
         failed = [status - 1 for status in statuses if status]
         if failed:
             raise FloatingPointError(
@@ -119,10 +115,7 @@ class WordTables:
 
     def counts(self) -> tuple[IntArray]:
         """The tokens so far: one array, ``(num_topics, num_words)``, laid out word by word."""
-        first, *others = self._word_counts
-        total = first.astype(np.int64)
-        for table in others:
-            total += table
+        total = self._word_counts.sum(axis=0, dtype=np.int64)
         return ((total if self._before is None else total + self._before).T,)
 
 
@@ -176,10 +169,8 @@ def mean_words(
 def word_probs(data: Corpus, theta: FloatArray, topics: FloatArray) -> FloatArray:
     """The probability of each entry's word in its document, theta @ topics."""
     probs = np.empty(len(data.words))
-    over_rows(
-        entry_probs, data.num_documents, data.indptr, data.words, np.ascontiguousarray(theta),
-        np.ascontiguousarray(topics.T), probs,
-    )  # fmt: skip
+    given = np.ascontiguousarray(theta), np.ascontiguousarray(topics.T), probs
+    over_rows(entry_probs, data.num_documents, data.indptr, data.words, *given)
     return probs
 
 

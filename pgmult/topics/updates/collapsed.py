@@ -23,6 +23,7 @@ so given t and b a gamma prior stays gamma: exp(-rate a) a**(shape - 1) meets a*
 (3,)
 """
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,18 +65,14 @@ def count_topics(corpus: Corpus, assignments: IntArray, num_topics: int) -> Allo
         If there is not one assignment a token, or one is not from 0 to `num_topics` - 1.
     """
     if assignments.shape != (corpus.num_tokens,):
-        raise ValueError(
-            f"assignments must have one topic for each of the {corpus.num_tokens} tokens,"
-            f" got shape {assignments.shape}"
-        )
+        every = f"one topic for each of the {corpus.num_tokens} tokens"
+        raise ValueError(f"assignments must have {every}, got shape {assignments.shape}")
     topic_counts = np.zeros((corpus.num_documents, num_topics), dtype=np.int64)
     word_counts = np.zeros((corpus.num_words, num_topics), dtype=np.int64)
     status = collapsed.count_topics(corpus.entries, assignments, topic_counts, word_counts)
     if status:
-        raise ValueError(
-            f"assignments must be topics from 0 to {num_topics - 1},"
-            f" got {assignments[status - 1]} at position {status - 1}"
-        )
+        got = f"{assignments[status - 1]} at position {status - 1}"
+        raise ValueError(f"assignments must be topics from 0 to {num_topics - 1}, got {got}")
     return Allocation(assignments, topic_counts, word_counts)
 
 
@@ -112,13 +109,11 @@ def collapsed_sweeps(
     -----
     A sweep costs O(tokens * topics of a document + num_words * num_topics).
     """
-    assignments = allocation.assignments.copy()
-    topic_counts = allocation.topic_counts.copy()
-    word_counts = allocation.word_counts.copy()
-    tallies = collapsed.Tallies(topic_counts, word_counts, word_counts.sum(axis=0))
+    at = copy.deepcopy(allocation)
+    tallies = collapsed.Tallies(at.topic_counts, at.word_counts, at.word_counts.sum(axis=0))
     for _ in range(sweeps):
-        collapsed.collapsed_sweep(new_key(rng), corpus.entries, assignments, alpha, eta, tallies)
-    return Allocation(assignments, topic_counts, word_counts)
+        collapsed.collapsed_sweep(new_key(rng), corpus.entries, at.assignments, alpha, eta, tallies)
+    return at
 
 
 def sample_concentrations(
