@@ -145,9 +145,7 @@ def _job(options: Options) -> Job:
         "group": 1 if content is None else len(content.labels),
     }  # fmt: skip
     stored = set(keep) & set(_LARGE) - set(model.absent(corpus))
-    large = {
-        name: math.prod(sizes[of] for of in model.dims[name]) for name in keep if name in stored
-    }
+    large = {of: math.prod(sizes[axis] for axis in model.dims[of]) for of in keep if of in stored}
     more = "--keep N for more"
     every = shared.kept_every(large, _MOST_BYTES, options, keep=options.keep, more=more)
     return Job(model, corpus, {name: every if name in large else 1 for name in keep}, notes)
@@ -347,9 +345,8 @@ def _predict(run: StoredRun, options: Options, arguments: dict[str, object]) -> 
 
 
 _NEW = "CORPUS  New documents, in the form that fit reads"
-_REFIT = shared.asides(
-    "CORPUS  Documents, in the form that fit reads\n--out RUN!  New run directory"
-)
+_OTHERS = "CORPUS  Documents, in the form that fit reads\n--out RUN!  New run directory"
+_REFIT = shared.asides(_OTHERS)
 _MERGE = """
 GROUPS  Name and numbers of topics to unite, such as economy=3,7
 --out RUN!  New run directory, with a page

@@ -13,6 +13,7 @@ the posterior for all else: correlations are ``estimator.posterior_.correlations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -177,9 +178,7 @@ class TopicTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         )  # fmt: skip
         return corpus_from(X, "X")
 
-    def _folded(
-        self, corpus: Corpus, chains: Sequence[int]
-    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _folded(self, corpus: Corpus, chains: Sequence[int]) -> Iterator[Any]:
         """Documents folded into draws of some chains: theta and topics, each chain's own."""
         for place, chain in enumerate(chains):
             share = _FOLD_IN_DRAWS // len(chains) + (place < _FOLD_IN_DRAWS % len(chains))

@@ -75,6 +75,5 @@ def trace(log_likelihood: ArrayLike) -> Lines:
         Line(f"chain {c}" if len(chains) > 1 else "", c - 1, numbers, values)
         for c, values in enumerate(finite, 1)
     ]
-    return Lines(
-        lines, "log likelihood of the draws", "draw", y_label="log likelihood", from_zero=False
-    )
+    title, what = "log likelihood of the draws", "log likelihood"
+    return Lines(lines, title, "draw", y_label=what, from_zero=False)

@@ -460,9 +460,8 @@ def _of_covariates(
             sections.append(Section(title, table=table, figures=drawn, is_drawn=clear, shown=0))
         varying = " and ".join(other for other in numbers if other in beside)
         over = f" Averages over {varying}, which the difference varies with." if varying else ""
-        gaps = [
-            cast(effects.TopicShares, of_column.difference(name, label, first)) for label in others
-        ]
+        apart = [of_column.difference(name, label, first) for label in others]
+        gaps = [cast(effects.TopicShares, gap) for gap in apart]
         for gap in gaps:
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
             title += f" by {by}" if by else ""
@@ -533,9 +532,7 @@ def _largest_difference(gap: effects.TopicShares, title: str, is_reported: BoolA
     return f"{text}. The largest {among}differences, in percentage points: {parts}."
 
 
-def _largest_change(
-    curves: effects.TopicShares, observed: Observed, is_named: BoolArray
-) -> list[str]:
+def _largest_change(curves: effects.TopicShares, observed: Observed, named: BoolArray) -> list[str]:
     """Say which reliable topic's share changes most along a number, where there are documents."""
     *groups, along, _ = curves.axes
     labels = curves.columns_of(along)[along]
@@ -551,7 +548,7 @@ def _largest_change(
     for label, (_, values) in zip(names, observed, strict=True):
         of_group = curves.at(**{groups[0]: label}) if groups else curves
         inside = np.flatnonzero((x >= values.min()) & (x <= values.max()))
-        for k in np.flatnonzero(is_named).tolist():
+        for k in np.flatnonzero(named).tolist():
             mean = of_group.mean[inside, k]
             first, last = sorted((int(mean.argmin()), int(mean.argmax())))
             draws, size = of_group.draws[:, inside, k], float(abs(mean[last] - mean[first]))

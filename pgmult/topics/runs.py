@@ -5,7 +5,6 @@ from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_list
 from pgmult.core.typing import FloatArray, IntArray
@@ -21,6 +20,9 @@ FEW_DRAWS = 50.0
 
 MERGED = "merged"
 """Attribute of a run whose topics were merged: for each of them, the topics of the model in it."""
+
+PsiPrior = tuple[FloatArray, IntArray, FloatArray]
+"""Means of psi, and which of some covariances each document has."""
 
 _OF_REGRESSION = ("coefficients", "Sigma", "effects", "effect_variances")
 
@@ -75,9 +77,7 @@ def topic_places(topics: object, size: int, argument: str = "topics") -> IntArra
     return np.array(numbers, dtype=np.int64) - 1
 
 
-def of_chain(
-    run: Posterior, place: int, *names: str, beside: Sequence[str] = ()
-) -> list[NDArray[Any]]:
+def of_chain(run: Posterior, place: int, *names: str, beside: Sequence[str] = ()) -> list[Any]:
     """Draws of some variables in the chain at a place, at which `beside` were kept too."""
     as_draws(run, *names)
     held = run.together(*names, *(name for name in beside if name in run))
@@ -102,9 +102,7 @@ def regression_variables(run: Posterior, data: Any) -> list[str]:
     return [name for name in _OF_REGRESSION if name not in absent]
 
 
-def prior_at(
-    draws: Mapping[str, Any], number: int, design: Any
-) -> tuple[FloatArray, IntArray, FloatArray]:
+def prior_at(draws: Mapping[str, Any], number: int, design: Any) -> PsiPrior:
     """Means of psi at the rows of a design under one draw, and its covariances.
 
     Without a design: the mean ``mu`` and the covariance ``Sigma``, one of each for all documents.

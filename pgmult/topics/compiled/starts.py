@@ -119,9 +119,8 @@ def join_margins(starts, values, times, alpha, out):
                 constant = math.lgamma(y) - math.lgamma(x)
                 change = 0.0
                 for j in range(starts[k], starts[k + 1]):
-                    change += times[j] * (
-                        math.lgamma(values[j] + x) - math.lgamma(values[j] + y) + constant
-                    )
+                    risen = math.lgamma(values[j] + x) - math.lgamma(values[j] + y)
+                    change += times[j] * (risen + constant)
                 out[a, b] += change
 
 

@@ -200,9 +200,8 @@ def _score(d, lane, shift, entries, fixed, local, packed):
     score = 0.0
     for entry in range(indptr[d], indptr[d + 1]):
         count = counts[entry]
-        score += count * (
-            math.log(count / local.weights[entry]) + shift + fixed.word_shift[words[entry]]
-        )
+        level = math.log(count / local.weights[entry]) + shift
+        score += count * (level + fixed.word_shift[words[entry]])
     for k in range(mean.shape[0]):  # precision (mean - centre) is h - J mean: normal equations
         score -= 0.5 * (mean[k] - fixed.centre[k]) * (h[k] - J[k] * mean[k])
         score += 0.5 * J[k] * var[k]

@@ -170,9 +170,8 @@ class Corpus:
 
     def to_csr(self) -> "scipy.sparse.csr_array":
         """The counts as a scipy sparse array, ``(num_documents, num_words)``."""
-        return scipy.sparse.csr_array(
-            (self.counts, self.words, self.indptr), shape=(self.num_documents, self.num_words)
-        )
+        shape = (self.num_documents, self.num_words)
+        return scipy.sparse.csr_array((self.counts, self.words, self.indptr), shape=shape)
 
     @property
     def versions(self) -> Versions | None:

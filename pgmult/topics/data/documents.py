@@ -111,9 +111,8 @@ class Losses(Answer):
 
     def table(self) -> Table:
         """Counts of words read, left out for each reason, and kept."""
-        words, tokens = (
-            [getattr(loss, of) for loss in self.left_out] for of in ("words", "tokens")
-        )
+        parts = ([getattr(loss, of) for loss in self.left_out] for of in ("words", "tokens"))
+        words, tokens = parts
         words = [self.words, *words, self.words - sum(words)]
         tokens = [self.tokens, *tokens, self.tokens - sum(tokens)]
         cells = [f"{n:,} ({n / max(self.tokens, 1):.1%})" for n in tokens]

@@ -68,9 +68,7 @@ class ContentGroups:
         return replace(self, codes=self.known.find(cells))
 
 
-def content_groups(
-    content: str | None, columns: Mapping[str, object], num_rows: int
-) -> ContentGroups:
+def content_groups(content: object, columns: Mapping[str, object], num_rows: int) -> ContentGroups:
     """Groups from ``"~ party"``, or from ``"~ party:house"`` for all combinations.
 
     Parameters

@@ -221,9 +221,8 @@ class CorpusWriter:
         self.folder = self._out.with_name(self._out.name + ".part")
         """Where files are written until all are complete; `finish` removes files of other kinds."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = locked(
-            self.folder, "another process is packing a corpus there", "nothing can be written there"
-        )
+        why = "another process is packing a corpus there", "nothing can be written there"
+        self._lock = locked(self.folder, *why)
         try:
             for left_over in self.folder.iterdir():
                 if left_over.name != "lock":

@@ -108,9 +108,7 @@ def as_precision(cov: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (precision + precision.T))
 
 
-def mean_theta(
-    link: Any, means: FloatArray, precisions: Callable[[slice], FloatArray]
-) -> FloatArray:
+def mean_theta(link: Any, means: FloatArray, precisions: Callable[..., FloatArray]) -> FloatArray:
     """Mean of link(psi) over psi ~ N(mean_d, precision_d^-1), ``(num_documents, num_topics)``.
 
     The average over 32 antithetic pairs, the same for every document and call. `precisions` gives

@@ -379,11 +379,11 @@ def predict(
 
 
 def _with_the_same(
-    run: Posterior, new: Corpus, covariates: object, new_levels: bool
+    run: Posterior, new: Corpus, given: object, new_levels: bool
 ) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = run.data
-    if covariates is None and new.table is None:
+    if given is None and new.table is None:
         columns = [str(name) for name in data.design.columns.names]
         columns += [name for term in data.design.terms for name in term.variables]
         columns += [] if data.content is None else list(data.content.known.columns)
@@ -391,5 +391,5 @@ def _with_the_same(
             "covariates must be given, for the posterior has them and the corpus was not read from"
             f" a table (columns: {', '.join(dict.fromkeys(columns))})"
         )
-    table = new.table.columns if covariates is None and new.table else covariates
+    table = new.table.columns if given is None and new.table else given
     return data.new_documents(new, table, new_levels=new_levels)

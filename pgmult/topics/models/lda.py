@@ -138,9 +138,8 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
         at, eta = self._allocation(state, data), state.word_concentration
         allocation = collapsed.collapsed_sweeps(rng, data, at, state.alpha, eta)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
-        eta = concentration.sample_concentration(
-            rng, self.word_concentration, eta, allocation.word_counts.T
-        )
+        fixed, word_counts = self.word_concentration, allocation.word_counts.T
+        eta = concentration.sample_concentration(rng, fixed, eta, word_counts)
         return LDAState(allocation.assignments, alpha, eta)
 
     def log_likelihood(self, state: LDAState, data: Corpus) -> float:
@@ -168,12 +167,9 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
     def _allocation(self, state: LDAState, data: Corpus) -> collapsed.Allocation:
         return collapsed.count_topics(data, state.assignments, self.num_topics)
 
-    def _sample_alpha(
-        self, rng: Generator, alpha: FloatArray, topic_counts: IntArray
-    ) -> FloatArray:
+    def _sample_alpha(self, rng: Generator, alpha: FloatArray, counts: IntArray) -> FloatArray:
         """A draw of alpha given the topics of documents' tokens, where it is learned."""
         if self.alpha is not None:
             return alpha
-        return collapsed.sample_concentrations(
-            rng, alpha, topic_counts, self.alpha_shape, self.alpha_rate
-        )
+        prior = self.alpha_shape, self.alpha_rate
+        return collapsed.sample_concentrations(rng, alpha, counts, *prior)

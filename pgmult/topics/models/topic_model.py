@@ -40,7 +40,7 @@ from pgmult.topics.data.corpus import (
     refuse_to_simulate,
     simulate_words,
 )
-from pgmult.topics.priors.means import ConstantMean, PsiMean, PsiState
+from pgmult.topics.priors.means import ConstantMean, Fields, PsiMean, PsiState
 from pgmult.topics.starts import find
 from pgmult.topics.starts.searches import Placement, Searched
 from pgmult.topics.updates import allocation
@@ -159,9 +159,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         """The start of a chain of a large corpus without its rows; None of another corpus."""
         return find.start_without_rows(self, rng, data)
 
-    def local_start(
-        self, rng: Generator, placement: Placement, data: Documents
-    ) -> dict[str, Array]:
+    def local_start(self, rng: Generator, placement: Placement, data: Documents) -> Fields:
         """Return the start of a block's documents, given the topics of the searched part."""
         placed = Searched(placement.place(rng, data), placement.alpha, 0.0)
         psi = placed.flat_psi(self.link(data), placement.centre)
@@ -297,9 +295,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         """The topics word by word, ``(num_words, num_topics)``, shared by summaries of blocks."""
         return np.ascontiguousarray(self.words(data).table(state).T)
 
-    def local_summary(
-        self, state: PsiState, data: Documents, by_word: FloatArray | None = None
-    ) -> Sums:
+    def local_summary(self, state: PsiState, data: Documents, by_word: Any = None) -> Sums:
         """Sum over a block of documents: tokens of topics, also by version; the log likelihood."""
         if by_word is None:
             by_word = self.summary_table(state, data)

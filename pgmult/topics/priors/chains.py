@@ -103,9 +103,8 @@ class ScalarChains(Checked):
         self, rng: Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
     ) -> DiagonalPotential:
         """The potential of surrogate data of x: as precise as the counts of all times together."""
-        share = (taken.sum(axis=1, keepdims=True) + 0.5) / (
-            reaching.sum(axis=1, keepdims=True) + 1.0
-        )
+        successes, trials = (of.sum(axis=1, keepdims=True) for of in (taken, reaching))
+        share = (successes + 0.5) / (trials + 1.0)
         J = reaching * (share * (1.0 - share))
         return DiagonalPotential(J, J * x + np.sqrt(J) * self._noise(rng))
 
@@ -139,9 +138,8 @@ class ScalarChains(Checked):
 
     def _prior(self) -> compiled.ChainPrior:
         """The prior, as compiled functions take it."""
-        return compiled.ChainPrior(
-            self.centre, self.persistence, self.initial_var, self.innovation_var
-        )
+        variances = self.initial_var, self.innovation_var
+        return compiled.ChainPrior(self.centre, self.persistence, *variances)
 
     def _filtered(self) -> tuple[compiled.ChainPrior, compiled.ChainPotential]:
         """The prior and the potential, as compiled functions take them."""

@@ -133,9 +133,7 @@ def _walk_precision(strength: float, drift_var: float, num_times: int) -> FloatA
     return precision
 
 
-def sample_inverse_gamma(
-    rng: Generator, shape: float, scale: float, size: int | None = None
-) -> Any:
+def sample_inverse_gamma(rng: Generator, shape: float, scale: float, size: Any = None) -> Any:
     """Inverse-gamma variables, one number where no size is given."""
     return scale / rng.gamma(shape, size=size)
 

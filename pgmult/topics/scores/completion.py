@@ -29,7 +29,7 @@ True
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,9 +103,7 @@ def _by_document(held_out: Corpus, probs: FloatArray) -> FloatArray:
     return np.asarray(np.diff(entries[held_out.indptr]))
 
 
-def completion_score(
-    draws: Iterable[tuple[FloatArray, FloatArray]], held_out: Corpus
-) -> CompletionScore:
+def completion_score(draws: Iterable[Any], held_out: Corpus) -> CompletionScore:
     """The score of given theta and topics, p(w) averaged over them.
 
     Parameters

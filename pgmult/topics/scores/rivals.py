@@ -15,7 +15,6 @@ import numpy as np
 from pgmult.core.arguments import as_seed
 from pgmult.core.comparison import Comparison
 from pgmult.core.scores import Score
-from pgmult.core.typing import Model
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
@@ -86,9 +85,7 @@ def _sweeps(run: Posterior) -> int:
     return int(np.clip(_SHARE * run.num_chains * made, _FEWEST, _MOST))
 
 
-def _second(
-    model: Model[Corpus, Any], training: Corpus, held_out: Corpus, sweeps: int, seed: int
-) -> Score:
+def _second(model: Any, training: Corpus, held_out: Corpus, sweeps: int, seed: int) -> Score:
     """Score a short run on held-out words, averaged over its last third."""
     score, draws = DocumentCompletion(held_out, every=2), sweeps // 3
     with warnings.catch_warnings():

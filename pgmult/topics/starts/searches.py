@@ -344,13 +344,11 @@ def documents_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> IntA
     return np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
 
 
-def settled(
-    rng: Generator, searched: Searched, subset: Corpus, corpus: Corpus, sweeps: int
-) -> Searched:
+def settled(rng: Generator, at: Searched, subset: Corpus, corpus: Corpus, sweeps: int) -> Searched:
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
     if subset is corpus:
-        return searched
-    everywhere = replace(searched, allocation=Placement.of(searched).place(rng, corpus))
+        return at
+    everywhere = replace(at, allocation=Placement.of(at).place(rng, corpus))
     return everywhere.swept(rng, corpus, min(_SETTLING, sweeps))
 
 

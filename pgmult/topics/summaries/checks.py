@@ -184,7 +184,7 @@ def _numbers_of(run: Posterior, corpus: Corpus) -> dict[str, IntArray]:
 
 
 def _along(
-    rng: Generator, run: Posterior, prior: tuple[FloatArray, IntArray, FloatArray],
+    rng: Generator, run: Posterior, prior: runs.PsiPrior,
     theta: FloatArray, numbers: Mapping[str, IntArray],
 ) -> FloatArray:  # fmt: skip
     """Distances of topics' averages along numbers to what the regression expects there.

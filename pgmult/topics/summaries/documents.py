@@ -362,9 +362,8 @@ def quotes(
     mean = mean_of(each_theta(run, None, chains, max_draws))
     best = np.argsort(-mean, axis=0, kind="stable")[:num_quotes].T
     chosen, place = np.unique(best, return_inverse=True)
-    shares = document_topics(
-        run, chosen + 1, chain=chain, max_draws=max_draws, probability=probability
-    )
+    how: Any = {"max_draws": max_draws, "probability": probability}
+    shares = document_topics(run, chosen + 1, chain=chain, **how)
     count, place = len(best), place.reshape(best.shape)
     asked = [topic] if isinstance(topic, int | np.integer) else topic
     topics = topic_places(range(1, count + 1) if asked is None else asked, count, "topic")

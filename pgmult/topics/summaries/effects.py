@@ -198,10 +198,9 @@ def _sentence(
     codes: Sequence[IntArray | None], scope: str,
 ) -> str:  # fmt: skip
     """Say what was averaged, and the population that it describes."""
-    pairs = zip(data.design.terms, codes, strict=True)
-    named = [
-        (":".join(term.variables), bool((of < 0).all())) for term, of in pairs if of is not None
-    ]
+    names = [":".join(term.variables) for term in data.design.terms]
+    pairs = zip(names, codes, strict=True)
+    named = [(name, bool((of < 0).all())) for name, of in pairs if of is not None]
     new, known = ([name for name, is_new in named if is_new is of] for of in (True, False))
     at = ", ".join(f"{name} {value_texts([value])[0]}" for name, value in held.items())
     text = f"; at {at}" if held else ""

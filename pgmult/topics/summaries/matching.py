@@ -78,9 +78,8 @@ def _chain_means(run: Posterior) -> FloatArray:
     chains = range(run.num_chains)
     if "group_topics" not in run:
         return np.stack([mean_topics(run, c + 1, max_draws=_MATCHED_DRAWS) for c in chains])
-    by_group = [
-        runs.mean_of(runs.each_draw(run, "group_topics", c, _MATCHED_DRAWS)) for c in chains
-    ]
+    draws = (runs.each_draw(run, "group_topics", c, _MATCHED_DRAWS) for c in chains)
+    by_group = list(map(runs.mean_of, draws))
     return np.stack(by_group).swapaxes(1, 2)
 
 
@@ -254,13 +253,11 @@ def compare(
         for of, mean in zip(names, means, strict=True)
     )
     drawn = (runs.each_draw(of, "topics", best_chain(of), _COMPARED_DRAWS) for of in both)
-    single = [
-        _distances(names, list(map(runs.over_versions, of))) for of in zip(*drawn, strict=False)
-    ]
-    first, second = (
-        np.setdiff1d(range(n), side) for n, side in zip(costs.shape, pairs.T, strict=True)
-    )
-    draws = np.reshape([of[tuple(pairs.T)] for of in single], (-1, len(pairs)))
+    single = (map(runs.over_versions, of) for of in zip(*drawn, strict=False))
+    apart = [_distances(names, list(of)) for of in single]
+    alone = zip(costs.shape, pairs.T, strict=True)
+    first, second = (np.setdiff1d(range(size), side) for size, side in alone)
+    draws = np.reshape([of[tuple(pairs.T)] for of in apart], (-1, len(pairs)))
     return RunMatches(pairs, costs[at][closest], first, second, (one, two), draws)
 
 

@@ -139,7 +139,7 @@ def sample_concentrations(
 def _sum_log_beta(rng: Generator, alpha_sum: float, totals: IntArray) -> float:
     """Sum of the logarithms of Beta(whole, total) variates, `whole` however small."""
     totals = totals[totals > 0]
-    log_first = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals))) - (
-        rng.exponential(size=len(totals)) / alpha_sum
-    )
+    log_gamma = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals)))
+    away = rng.exponential(size=len(totals)) / alpha_sum
+    log_first = log_gamma - away
     return float(np.sum(log_first - np.logaddexp(log_first, np.log(rng.gamma(totals)))))

@@ -127,9 +127,8 @@ class DriftingWords:
         pull = 1.0 - self.persistence  # of base on eta_t given eta_{t-1}
         num_steps = eta.shape[1] - 1
         innovation = eta[:, 1:] - self.persistence * eta[:, :-1]
-        precision = (
-            np.sum(1.0 / initial_var + pull**2 * num_steps / drift_var) + 1.0 / self.base_var
-        )
+        sizes = 1.0 / initial_var + pull**2 * num_steps / drift_var
+        precision = np.sum(sizes) + 1.0 / self.base_var
         linear = _uniform_sticks(eta.shape[2] + 1) / self.base_var
         linear = linear + (1.0 / initial_var) @ eta[:, 0]
         linear = linear + (pull / drift_var) @ innovation.sum(axis=1)
