@@ -521,10 +521,9 @@ def _largest_difference(gap: effects.TopicShares, title: str, is_reported: BoolA
     if not len(sure):
         return f"{text}; none of these differences is reliable yet."
     best = sorted(map(tuple, sure.tolist()), key=lambda at: -abs(mean[at]))[:3]
-    axis = gap.axes[0]
-    labels = gap.columns_of(axis).get(axis, ())
+    labels = gap.columns_of(gap.axes[0])[gap.axes[0]] if mean.ndim > 1 else ()
     parts = ", ".join(
-        f'"{gap.names[at[-1]]}"{"".join(f" ({axis} {labels[g]})" for g in at[:-1])}'
+        f'"{gap.names[at[-1]]}"{"".join(f" ({gap.axes[0]} {labels[g]})" for g in at[:-1])}'
         f" {100 * mean[at]:+.1f} [{100 * lower[at]:+.1f}, {100 * upper[at]:+.1f}]"
         for at in best
     )

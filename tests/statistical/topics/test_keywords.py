@@ -51,8 +51,8 @@ def test_words_drawn_without_their_keywords_are_refused(monkeypatch):
     """Tokens allocated by the topics without keywords."""
     right = DirichletWords._mixed
 
-    def unmixed(self, known, topics, word_counts, *keywords):
-        mixed = right(self, known, topics, word_counts, *keywords)
+    def unmixed(self, eta, known, topics, word_counts, *keywords):
+        mixed = right(self, eta, known, topics, word_counts, *keywords)
         return mixed | {"topics": topics} if word_counts.any() else mixed
 
     monkeypatch.setattr(DirichletWords, "_mixed", unmixed)

@@ -175,7 +175,7 @@ def test_of_a_very_large_corpus_no_sweep_goes_over_all_tokens(rng, monkeypatch):
     def no_more(*arguments):
         raise AssertionError("swept everything")
 
-    monkeypatch.setattr("pgmult.topics.starts.find.settled", no_more)
+    monkeypatch.setattr("pgmult.topics.starts.searches.settled", no_more)
     states = []
     for threads in (1, 3):
         with row_threads(threads, grain=1):
