@@ -34,6 +34,7 @@ from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import (
     cholesky,
     invert_positive_definite,
+    product,
     solve_lower,
     solve_lower_transpose_by_rows,
 )
@@ -168,15 +169,10 @@ def tilt(J, h, root, cov, tilted_root):
     `root` near singular does no harm.
     """
     depth = h.shape[0]
-    inner, half = np.zeros((depth, depth)), np.zeros((depth, depth))
+    inner, half = np.empty((depth, depth)), np.empty((depth, depth))
+    product(J, root, half)
+    product(root.T, half, inner)
     for a in range(depth):
-        for b in range(depth):
-            for c in range(b, depth):
-                half[a, b] += J[a, c] * root[c, b]
-    for a in range(depth):
-        for b in range(depth):
-            for c in range(a, depth):
-                inner[a, b] += root[c, a] * half[c, b]
         inner[a, a] += 1.0
     if cholesky(inner):
         return math.nan

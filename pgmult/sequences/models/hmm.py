@@ -101,6 +101,8 @@ class HMMState:
     emission_concentration: float
 
 
+ProbsOfSteps = tuple[FloatArray, FloatArray, IntArray]
+"""Transitions and emissions of cells, and the cell of each step: see `chains_of`."""
 MultinomialHMMState = HMMState  # as runs that were stored before call it
 
 
@@ -337,17 +339,13 @@ class MultinomialHMM(SequenceModel, Checked):
         over_rows(compiled.smooth_paths, data.num_sequences, chains, *room, grain=1)
         return smoothed
 
-    def filtered_state_probs(
-        self, state: HMMState, data: Sequences
-    ) -> tuple[FloatArray, FloatArray]:
-        """p(z_t | x before t) and p(z_t | x up to t), ``(num_steps, num_states)`` each."""
+    def filtered_state_probs(self, state: HMMState, data: Sequences) -> FloatArray:
+        """p(z_t | x before t) and p(z_t | x up to t), ``(2, num_steps, num_states)``."""
         chains, probs = self.chains(state, data), np.empty((2, data.num_steps, len(state.initial)))
         over_rows(compiled.filter_paths, data.num_sequences, chains, *probs, grain=1)
-        return probs[0], probs[1]
+        return probs
 
-    def probs_of_steps(
-        self, state: HMMState, data: Sequences
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
+    def probs_of_steps(self, state: HMMState, data: Sequences) -> ProbsOfSteps:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
 

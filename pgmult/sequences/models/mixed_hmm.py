@@ -55,7 +55,7 @@ from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, colour_velocity, leap
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models import hmm
-from pgmult.sequences.models.hmm import HMMState, MultinomialHMM
+from pgmult.sequences.models.hmm import HMMState, MultinomialHMM, ProbsOfSteps
 from pgmult.sequences.updates import summed_out
 from pgmult.sequences.updates.summed_out import Effects, OrderedSticks, Parts
 
@@ -283,9 +283,7 @@ class MixedHMM(MultinomialHMM):
                 x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
         return self.whole(rows, w, x, least_information(self, data), data)
 
-    def probs(
-        self, state: HMMState, design: Design | None, order: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
+    def probs(self, state: HMMState, design: Design | None, order: IntArray) -> ProbsOfSteps:
         """Probabilities wherever inputs differ.
 
         Effects of individuals that the data do not have are drawn, the same for the same state.
@@ -305,9 +303,7 @@ class MixedHMM(MultinomialHMM):
             probs[name] = terms.sticks.probs(terms.psi(rng, state))
         return probs["transition"], probs["emission"], inputs.which
 
-    def probs_of_steps(
-        self, state: HMMState, data: Sequences
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
+    def probs_of_steps(self, state: HMMState, data: Sequences) -> ProbsOfSteps:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
         return self.probs(state, data.design, data.order)
 

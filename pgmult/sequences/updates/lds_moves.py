@@ -93,6 +93,8 @@ _SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take 
 
 Rng = Generator
 Noise = NoiseIntegratedOut | None
+Moments = tuple[FloatArray, ...]
+"""Sums of the states and omega of blocks: see `PolyaGamma.given_omega`."""
 
 
 def sampler(model: MultinomialLDS, data: Sequences) -> "PolyaGamma":
@@ -180,7 +182,7 @@ class PolyaGamma:
 
     def given_omega(
         self, rng: Rng, state: LDSState, omega: FloatArray, pull: FloatArray = KAPPA
-    ) -> tuple[LDSState, tuple[FloatArray, ...]]:
+    ) -> tuple[LDSState, Moments]:
         """A block's states given omega, and the sums on which all else depends."""
         model, offsets, design = self.model, self.data.offsets, self.design(state.states)
         potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
@@ -208,9 +210,7 @@ class PolyaGamma:
         """All that sequences share; their level and scales."""
         return self.finish(rng, state, sums.rounded, ask)
 
-    def finish(
-        self, rng: Rng, state: LDSState, sums: tuple[FloatArray, ...], ask: Asks
-    ) -> LDSState:
+    def finish(self, rng: Rng, state: LDSState, sums: Moments, ask: Asks) -> LDSState:
         """The shared variables given the sums of `given_omega` over all blocks."""
         squares, linear, *moments = sums
         later = RegressionSums(state.dynamics, *moments[:3])
@@ -248,15 +248,13 @@ class PolyaGamma:
         `later` are the `transition_sums` of the states about (A, B).
         """
         start, loadings, D = self.model.gaussian_prior, state.loadings, self.model.state_dim
-        mean, var = self.model.offset_moments(self.data)
-        away = np.eye(D) - state.dynamics[:, :D]
+        away, (mean, var) = np.eye(D) - state.transition, self.model.offset_moments(self.data)
         pull = np.einsum("ij,jk->ik", away.T, invert_positive_definite(state.noise_cov))
         precision = later.count * np.einsum("ij,jk->ik", pull, away)
         linear = -np.einsum("ij,j->i", pull, later.ze[-1])
-        initial_precision = invert_positive_definite(state.initial_cov)
-        gap = start.strength * (start.mean - state.initial_mean)
-        precision += start.strength * initial_precision
-        linear += np.einsum("ij,j->i", initial_precision, gap)
+        of_first = invert_positive_definite(state.initial_cov)
+        precision += start.strength * of_first
+        linear += np.einsum("ij,j->i", of_first, start.strength * (start.mean - state.initial_mean))
         scaled = loadings / var[:, None]
         precision += np.einsum("ki,kj->ij", scaled, loadings)
         linear += np.einsum("ki,k->i", scaled, state.weights[:, -1] - mean)
@@ -343,8 +341,7 @@ class ByLikelihood(PolyaGamma):
         """Dynamics, weights and states after one path."""
         held, x = self.held(state), state.states.copy()
         u, v, length = rng.random(3)
-        size = math.exp(_SIZES[0] + u * _SIZES[1])
-        spread = math.exp(_SPREADS[0] + v * _SPREADS[1])
+        size, spread = math.exp(_SIZES[0] + u * _SIZES[1]), math.exp(_SPREADS[0] + v * _SPREADS[1])
         longest = _LENGTH if x.size < _SOME else _LENGTH_OF_MANY
         count = max(1, int(longest * (_LEAST_LENGTH + (1.0 - _LEAST_LENGTH) * length) / size))
         flat = np.empty((4, state.dynamics.size + state.weights.size + x.size))
@@ -381,9 +378,7 @@ class AroundSites(PolyaGamma):
         state, rounded = self.around_sites(rng, state, ask)
         return self.finish(rng, state, rounded, ask)
 
-    def around_sites(
-        self, rng: Rng, state: LDSState, ask: Asks
-    ) -> tuple[LDSState, tuple[FloatArray, ...]]:
+    def around_sites(self, rng: Rng, state: LDSState, ask: Asks) -> tuple[LDSState, Moments]:
         """Noise's standard deviations, weights and states; the sums of `given_omega` at the end."""
         accepted = np.zeros(len(state.weights), dtype=np.bool_)
         if len(state.noise_sd):
