@@ -240,7 +240,9 @@ class MultinomialHMM(SequenceModel, Checked):
             state = self._draw_rows(rng, _no_counts(self, data), alpha, kappa, eta)
             emission = share * rng.exponential(size=(self.num_states, data.num_symbols))
             if number % 4 >= 2:
-                emission = _local_shares(rng, data, self.num_states)
+                around, emission = _Around.draw(rng, data, self.num_states), emission[:0]
+                for _ in range(self.num_states):  # shares around steps far from each other
+                    emission = np.concatenate([emission, [around.far_from(rng, emission)]])
             emission = _known_shares(data, emission)
             for channel in data.channel_slices:
                 emission[:, channel] /= emission[:, channel].sum(axis=1, keepdims=True)
@@ -532,14 +534,6 @@ class _Around(NamedTuple):
         number = rng.choice(len(worse), p=worse / worse.sum()) if worse.sum() > 0.0 else 0
         row = self.counts[number] + _WORTH * self.share
         return np.asarray(row / row.sum())
-
-
-def _local_shares(rng: Generator, data: Sequences, num_states: int) -> FloatArray:
-    """Shares of symbols around steps far from each other, ``(num_states, num_symbols)``."""
-    around, chosen = _Around.draw(rng, data, num_states), np.empty((0, data.num_symbols))
-    for _ in range(num_states):
-        chosen = np.concatenate([chosen, [around.far_from(rng, chosen)]])
-    return chosen
 
 
 def chains_of(

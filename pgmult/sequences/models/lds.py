@@ -197,16 +197,14 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
 
         A stick has its symbol's label.
         """
-        symbols = data.labels
-        sticks, pooled = np.asarray(symbols)[data.order[:-1]], self.pooled(data)
+        sticks, pooled = data.labels[data.order[:-1]], self.pooled(data)
         noisy = sticks if self.is_noisy(data) else sticks[:0]
-        labels = {"symbol": symbols, "stick": sticks, "noisy_stick": noisy}
+        labels = {"symbol": data.labels, "stick": sticks, "noisy_stick": noisy}
         if data.names is not None:
             labels["sequence"] = data.names
         if pooled is None:
             return labels
-        blocks = [*(str(stick) for stick in sticks), "states"]
-        size = self.num_pooled(len(sticks))
+        blocks, size = [*map(str, sticks), "states"], self.num_pooled(len(sticks))
         entered = blocks[-1:] if self.inputs == "dynamics" else blocks[:size]
         return {**labels, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
 
@@ -246,11 +244,9 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
 
     def design(self, states: FloatArray, data: Sequences) -> FloatArray:
         """What psi is linear in: states, the inputs that enter emissions, and 1."""
-        columns = [states, np.ones((data.num_steps, 1))]
         inputs = self.emitting(data)
-        if inputs is not None:
-            columns.insert(1, inputs)
-        return np.concatenate(columns, axis=1)
+        between = () if inputs is None else (inputs,)
+        return np.concatenate([states, *between, np.ones((data.num_steps, 1))], axis=1)
 
     def psi(
         self, state: LDSState, data: Sequences, steps: IntArray | slice = slice(None)

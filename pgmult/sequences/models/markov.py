@@ -359,8 +359,12 @@ class ChainSampler:
             parent = context % len(shorter_rows)
             taken = counts[0][context, symbol]
             share = model.parents(shorter_rows, level - 1, len(counts[0]))[context, symbol]
-            totals, strength = counts[0].sum(axis=1), float(strengths[level - 1])
-            strengths[level - 1] = self._strength(rng, strength, taken, share, totals)
+            totals = counts[0].sum(axis=1)
+            sizes, times = np.unique(totals[totals > 0.0], return_counts=True)
+            rows = -times.astype(np.float64), sizes, np.ones(len(sizes))
+            terms = joined_terms((np.ones(len(taken)), taken, share), rows)
+            prior = model.strength_shape, model.strength_rate
+            strengths[level - 1] = slice_log(rng, terms, float(strengths[level - 1]), *prior)
             tables = _tables(rng, taken, strengths[level - 1] * share)
             tables[self.is_restricted(context, level)] = 0.0
             shorter = np.bincount(parent * number + symbol, tables, shorter_rows.size)
@@ -396,15 +400,6 @@ class ChainSampler:
         counted = np.bincount(entries, data.counts, size)
         counted += np.bincount(contexts[drawn] * number + symbols[drawn], minlength=size)
         return np.asarray(counted, np.float64).reshape(-1, number)
-
-    def _strength(
-        self, rng: Generator, value: float, taken: FloatArray, share: FloatArray, totals: FloatArray
-    ) -> float:
-        """A strength given the counts of its level, its rows integrated out."""
-        sizes, times = np.unique(totals[totals > 0.0], return_counts=True)
-        cells, totals = (np.ones(len(taken)), taken, share), -times.astype(np.float64)
-        terms = joined_terms(cells, (totals, sizes, np.ones(len(sizes))))
-        return slice_log(rng, terms, value, self.model.strength_shape, self.model.strength_rate)
 
 
 def _filter(
