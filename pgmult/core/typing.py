@@ -28,6 +28,8 @@ Draw = Mapping[str, FloatArray]
 """Variables of a kept draw, or of several, by their names."""
 Coords = Mapping[str, Sequence[object] | Array]
 """Labels of axes, by their names."""
+Names = tuple[str, ...]
+"""Names of variables, or of axes."""
 
 Potential = DiagonalPotential | DensePotential
 

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from pgmult.core.family import Family, Verb
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.sequences.data.sequences import step_rows
 
 _ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain", "MultinomialTrend")
@@ -24,6 +25,9 @@ SEQUENCES = Family(
         "report": Verb("pgmult.sequences.reports:report", models=_ALL, keeps=_REPORTED),
     },
 )
+
+Ahead = tuple[FloatArray, IntArray]
+"""Probabilities of steps ahead of each sequence, and the symbols of a path."""
 
 
 class SequenceModel:

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
 from pgmult.latent.compiled.stacked import Stacked, colour, solve
-from pgmult.sequences.compiled.hmm import (
-    SMALLEST,
-    ByRows,
-    add_up_counts,
-    break_sticks,
-    set_product,
-    smooth_paths,
-)
+from pgmult.sequences.compiled import hmm
+from pgmult.sequences.compiled.hmm import SMALLEST, ByRows
 
 _LEAST_SD = math.exp(LEAST_LOG_SD)
 _Floats = NDArray[np.float64]
@@ -117,7 +111,7 @@ def colour_velocity(block):
 @jit(within=True)
 def _predict(block, psi):
     """Predictors of a part."""
-    set_product(0, 0, psi.shape[0], block.rows, block.weights.T, psi)
+    hmm.set_product(0, 0, psi.shape[0], block.rows, block.weights.T, psi)
     for c in range(psi.shape[0]):
         for s in range(psi.shape[1]):
             psi[c, s] += block.constants[c, s]
@@ -136,8 +130,8 @@ def _kick(block, slopes, length):
         _ratios(block, s, ratios[s], shares[s])
     apart = (block.weights / ratios).reshape(-1, 1)
     pulled, held = np.empty((size, num_sticks)), np.empty_like(apart)
-    set_product(0, 0, size, block.columns, slopes, pulled)
-    set_product(0, 0, held.size, block.precision, apart, held)
+    hmm.set_product(0, 0, size, block.columns, slopes, pulled)
+    hmm.set_product(0, 0, held.size, block.precision, apart, held)
     prior, energy, pull, solved = 0.0, 0.0, np.empty(size), np.empty(size)
     for s in range(num_sticks):
         rise = np.zeros(block.x.shape[1])
@@ -232,11 +226,11 @@ def leap(chains, cells, orders, before, parts, size, count):
     for i in range(count + 1):
         for p in range(3):
             _predict(parts[p], psi[p][0])
-        if break_sticks(0, 0, num_cells, sticks, orders, chains) < SMALLEST:
+        if hmm.break_sticks(0, 0, num_cells, sticks, orders, chains) < SMALLEST:
             return -math.inf
-        smooth_paths(0, 0, chains.offsets.size - 1, chains, log_predictive, smoothed, pairs)
+        hmm.smooth_paths(0, 0, chains.offsets.size - 1, chains, log_predictive, smoothed, pairs)
         counts = before[0].copy(), before[1].copy(), before[2].copy()
-        add_up_counts(chains, cells, smoothed, pairs, counts)
+        hmm.add_up_counts(chains, cells, smoothed, pairs, counts)
         fit = log_predictive.sum()
         for p in range(3):
             density = _log_density(sticks[p], orders[p], before[p], counts[p], slopes[p][1])

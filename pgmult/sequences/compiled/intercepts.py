@@ -16,18 +16,9 @@ import math
 
 import numpy as np
 
+from pgmult.compiled import simd
 from pgmult.compiled.jit import jit
-from pgmult.compiled.simd import (
-    WIDTH,
-    add_product,
-    exp_negative,
-    load,
-    multiply,
-    softplus_change,
-    splat,
-    store,
-    subtract_product,
-)
+from pgmult.compiled.simd import WIDTH
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 
 _STEP, _LEAST_STEP = 0.8, 1e-3
@@ -89,16 +80,18 @@ def _log_integral(sd, fixed, taken, reached, begin, end, lanes):
         while gap > _NEGLIGIBLE:  # eight nodes at a time, as far as the last one counts
             for lane in range(WIDTH):
                 lanes[lane] = side * (first + lane)
-            away = load(lanes, 0)
-            gaps = multiply(away, subtract_product(splat(-mode), away, splat(0.5)))
+            away = simd.load(lanes, 0)
+            slope = simd.subtract_product(simd.splat(-mode), away, simd.splat(0.5))
+            gaps = simd.multiply(away, slope)
             for c in range(begin, end):
-                at_mode = splat(fixed[c] + sd * mode)
-                change = softplus_change(at_mode, add_product(at_mode, away, splat(sd)))
-                gaps = add_product(gaps, away, splat(sd * taken[c]))
-                gaps = subtract_product(gaps, change, splat(reached[c]))
-            store(lanes, 0, gaps)
+                at_mode = simd.splat(fixed[c] + sd * mode)
+                psi = simd.add_product(at_mode, away, simd.splat(sd))
+                change = simd.softplus_change(at_mode, psi)
+                gaps = simd.add_product(gaps, away, simd.splat(sd * taken[c]))
+                gaps = simd.subtract_product(gaps, change, simd.splat(reached[c]))
+            simd.store(lanes, 0, gaps)
             gap = lanes[WIDTH - 1]
-            store(lanes, 0, exp_negative(gaps))
+            simd.store(lanes, 0, simd.exp_negative(gaps))
             for lane in range(WIDTH):
                 nodes += lanes[lane]
             first += WIDTH

@@ -30,14 +30,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.compiled import linalg
 from pgmult.compiled.jit import jit
-from pgmult.compiled.linalg import (
-    cholesky,
-    invert_positive_definite,
-    product,
-    solve_lower,
-    solve_lower_transpose_by_rows,
-)
 from pgmult.compiled.streams import normal, open_stream, uniform
 from pgmult.compiled.vectors import combine, copy, dot
 from pgmult.sequences.compiled.likelihoods import WORK_ROWS, expand, log_likelihoods
@@ -127,7 +121,7 @@ def _look_ahead(positions, counts, columns, offset, mean, cov, J, h):
         J[:] = 0.0
         h[:] = 0.0
         return
-    precision = invert_positive_definite(cov)
+    precision = linalg.invert_positive_definite(cov)
     gradient, curvature = np.empty(depth), np.empty((depth, depth))
     x, step, best = mean.copy(), np.empty(depth), mean.copy()
     highest = -math.inf
@@ -152,10 +146,10 @@ def _look_ahead(positions, counts, columns, offset, mean, cov, J, h):
                 h[a] += J[a, b] * x[b]
         slope = step.copy()
         curvature += precision
-        if cholesky(curvature):
+        if linalg.cholesky(curvature):
             return
-        solve_lower(curvature, step)
-        solve_lower_transpose_by_rows(curvature, step)
+        linalg.solve_lower(curvature, step)
+        linalg.solve_lower_transpose_by_rows(curvature, step)
         if dot(slope, step) < SMALL_DECREMENT:
             return
         x += step
@@ -170,11 +164,11 @@ def tilt(J, h, root, cov, tilted_root):
     """
     depth = h.shape[0]
     inner, half = np.empty((depth, depth)), np.empty((depth, depth))
-    product(J, root, half)
-    product(root.T, half, inner)
+    linalg.product(J, root, half)
+    linalg.product(root.T, half, inner)
     for a in range(depth):
         inner[a, a] += 1.0
-    if cholesky(inner):
+    if linalg.cholesky(inner):
         return math.nan
     log_det = 0.0
     for a in range(depth):

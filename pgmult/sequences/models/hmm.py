@@ -60,12 +60,12 @@ from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
-from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray, Names
 from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
-from pgmult.sequences.family import SequenceModel
+from pgmult.sequences.family import Ahead, SequenceModel
 
 _NO_PAIRS = np.empty((0, 0, 0))
 _START_ALPHA, _START_ETA = 1.0, 0.1  # where they are learned
@@ -166,14 +166,14 @@ class MultinomialHMM(SequenceModel, Checked):
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 10
     allowed: Annotated[BoolArray, as_allowed] | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(HMMState) | {
+    dims: ClassVar[Mapping[str, Names]] = axes_of(HMMState) | {
         "state_probs": ("step", "hidden_state"), "effective_states": (),
     }  # fmt: skip
-    default_keep: ClassVar[tuple[str, ...]] = (*axes_of(HMMState), "effective_states")
-    takes: ClassVar[tuple[str, ...]] = ("channels", "known states")
+    default_keep: ClassVar[Names] = (*axes_of(HMMState), "effective_states")
+    takes: ClassVar[Names] = ("channels", "known states")
     label_dims: ClassVar[frozenset[str]] = frozenset({"hidden_state", "next_hidden_state"})
     label_rows: ClassVar[Mapping[str, str]] = {"hidden_state": "emission"}
-    predictive_variables: ClassVar[tuple[str, ...]] = ("initial", "transition", "emission")
+    predictive_variables: ClassVar[Names] = ("initial", "transition", "emission")
 
     @property
     def possible(self) -> BoolArray:
@@ -213,10 +213,8 @@ class MultinomialHMM(SequenceModel, Checked):
         """New states and, given them, new observations; known are the states of the same steps."""
         transition, emission, which = self.probs_of_steps(state, data)
         states = np.empty(data.num_steps, dtype=np.int64)
-        over_rows(
-            compiled.simulate_paths, data.num_sequences, new_key(rng), data.offsets,
-            state.initial, transition, leading(transition, which), states, grain=1,
-        )  # fmt: skip
+        chain = data.offsets, state.initial, transition, leading(transition, which), states
+        over_rows(compiled.simulate_paths, data.num_sequences, new_key(rng), *chain, grain=1)
         known = np.where(data.known < 0, -1, states) if data.known.size else data.known
         return replace(simulate_symbols(rng, emitted(emission, which, states), data), known=known)
 
@@ -416,9 +414,7 @@ class MultinomialHMM(SequenceModel, Checked):
             return mixed(emission, which, self.filtered_state_probs(state, data)[0])
         return mixed(emission, which, self.state_probs(state, data))
 
-    def ahead(
-        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
+    def ahead(self, chances: FloatArray, draw: Draw, data: Sequences, steps: int) -> Ahead:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
         Paths are of the first channel, where there are several.
@@ -511,7 +507,8 @@ class _Around(NamedTuple):
     @classmethod
     def draw(cls, rng: Generator, data: Sequences, num_states: int) -> "_Around":
         """Observations around steps chosen at random."""
-        share = _share_of(data) / _share_of(data).sum()
+        times = _share_of(data)
+        share = times / times.sum()
         size = min(_MOST_WINDOWS, max(num_states, _MOST_CELLS // data.num_symbols), data.num_steps)
         steps = rng.choice(data.num_steps, size=size, replace=False)
         sequence = np.searchsorted(data.offsets, steps, side="right") - 1

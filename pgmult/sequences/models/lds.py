@@ -57,7 +57,7 @@ from scipy.special import expit, logit
 
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import Coords, FloatArray, Generator, IntArray
+from pgmult.core.typing import Coords, FloatArray, Generator, IntArray, Names
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
@@ -145,7 +145,7 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
     row_dim: ClassVar[str] = "sequence"
     cell_dim: ClassVar[str] = "step"
     whole_names: ClassVar[frozenset[str]] = frozenset({"mean_probs"})
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDSState) | {
+    dims: ClassVar[Mapping[str, Names]] = axes_of(LDSState) | {
         "transition": ("state", "other_state"), "input_weights": ("state", "input"),
         "loadings": ("stick", "state"), "emission_weights": ("stick", "input"),
         "offset": ("stick",), "last_states": ("sequence", "state"),
@@ -155,12 +155,12 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
     }  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"state", "other_state"})
     basis_dims: ClassVar[frozenset[str]] = label_dims
-    predictive_variables: ClassVar[tuple[str, ...]] = (
+    predictive_variables: ClassVar[Names] = (
         "transition", "noise_cov", "initial_mean", "initial_cov", "loadings", "offset",
         "input_weights", "emission_weights", "noise_sd",
     )  # fmt: skip
-    monitored: ClassVar[tuple[str, ...]] = ("last_probs",)
-    default_keep: ClassVar[tuple[str, ...]] = (
+    monitored: ClassVar[Names] = ("last_probs",)
+    default_keep: ClassVar[Names] = (
         *predictive_variables[:-1], "last_states", "last_probs", "eigenvalue_moduli", "amplitudes",
         "lagged_amplitudes", "noise_sd", "hyperparameters", "sds",
     )  # fmt: skip

@@ -49,11 +49,11 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.sweeps import Sampled
-from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray, Names
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, with_rows
-from pgmult.sequences.family import SequenceModel
+from pgmult.sequences.family import Ahead, SequenceModel
 from pgmult.sequences.models.hmm import as_allowed, dirichlet_rows, joined_terms, slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows
@@ -109,9 +109,9 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
     strength_rate: Positive = 0.1
     allowed: Annotated[BoolArray, as_allowed] | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MarkovChainState)
-    default_keep: ClassVar[tuple[str, ...]] = ("rows", "strengths")
-    predictive_variables: ClassVar[tuple[str, ...]] = ("rows",)
+    dims: ClassVar[Mapping[str, Names]] = axes_of(MarkovChainState)
+    default_keep: ClassVar[Names] = ("rows", "strengths")
+    predictive_variables: ClassVar[Names] = ("rows",)
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`, if there are few enough symbols to hold all contexts, and no inputs.
@@ -219,15 +219,12 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
 
     def contexts_without_data(self, data: Sequences, names: Sequence[str]) -> list[str]:
         """Names of `contexts_of_symbols` after which no step was observed, of several allowed."""
-        steps, number = steps_of(data, self.order), data.num_symbols
-        used = set(steps.contexts[data.observed].tolist())
-        pairs = zip(self.contexts_of_symbols(data), names, strict=True)
-        powers = (number + 1) ** np.arange(self.order)[::-1]
+        used, number = steps_of(data, self.order).contexts[data.observed], data.num_symbols
+        contexts = np.array(self.contexts_of_symbols(data))
         is_open = np.ones(number) if self.allowed is None else self.allowed.sum(axis=1) > 1
-        return [
-            name for context, name in pairs
-            if int(np.dot(context, powers)) not in used and is_open[context[-1]]
-        ]  # fmt: skip
+        numbers = contexts @ (number + 1) ** np.arange(self.order)[::-1]
+        is_asked = ~np.isin(numbers, used) & (is_open[contexts[:, -1]] > 0)
+        return [name for name, asked in zip(names, is_asked, strict=True) if asked]
 
     def transition_probs(self, draws: Draw) -> FloatArray:
         """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.
@@ -273,9 +270,7 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
             over_rows(compiled.smooth_symbols, size, steps, rows, unused, probs, grain=1)
         return probs
 
-    def ahead(
-        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
+    def ahead(self, chances: FloatArray, draw: Draw, data: Sequences, steps: int) -> Ahead:
         """Probabilities ahead, exact, and one path of symbols of each sequence.
 
         Parameters
@@ -383,11 +378,9 @@ class ChainSampler:
         data, steps = self.data, steps_of(self.data, self.model.order)
         if not steps.unsure.any():
             return steps.main
-        filled = steps.main.copy()
-        over_rows(
-            compiled.fill_symbols, data.num_sequences, new_key(rng), steps,
-            self.model.longest(state.rows, data), np.empty(data.num_steps), filled, grain=1,
-        )  # fmt: skip
+        filled, rows = steps.main.copy(), self.model.longest(state.rows, data)
+        given = steps, rows, np.empty(data.num_steps), filled
+        over_rows(compiled.fill_symbols, data.num_sequences, new_key(rng), *given, grain=1)
         return filled
 
     def counts(self, symbols: IntArray) -> FloatArray:
@@ -455,10 +448,8 @@ def steps_of(data: Sequences, order: int) -> compiled.ContextSteps:
     place, unsure = data.place_of_step, np.zeros(data.num_steps, dtype=np.bool_)
     for back in range(1, order + 1):
         unsure[back:] |= (main[: data.num_steps - back] == number) & (place[back:] >= back)
-    return compiled.ContextSteps(
-        data.offsets, data.indptr, data.symbols, data.counts, main,
-        contexts_of(main, data, order), unsure,
-    )  # fmt: skip
+    observed = data.offsets, data.indptr, data.symbols, data.counts
+    return compiled.ContextSteps(*observed, main, contexts_of(main, data, order), unsure)
 
 
 def contexts_of(symbols: IntArray, data: Sequences, order: int) -> IntArray:

@@ -47,7 +47,7 @@ from pgmult.core.arguments import as_choice
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import axes_of
-from pgmult.core.typing import Array, Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import Array, Coords, Draw, FloatArray, Generator, IntArray, Names
 from pgmult.formulas.design import Design, distinct_rows, make_design
 from pgmult.latent.moves import given_weights
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of
@@ -198,14 +198,14 @@ class MixedHMM(MultinomialHMM):
     inputs: Annotated[str | Mapping[str, str], _as_acted] = "transitions"
     priors: Annotated[Mapping[str, Any], as_priors] = field(default_factory=dict)
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
+    dims: ClassVar[Mapping[str, Names]] = {
         **MultinomialHMM.dims, **axes_of(MixedHMMState), "sds": ("stick", "sd"),
     }  # fmt: skip
     rules_out: ClassVar[bool] = False  # transitions that are not allowed
-    takes: ClassVar[tuple[str, ...]] = ("inputs", "known states")
+    takes: ClassVar[Names] = ("inputs", "known states")
     label_dims: ClassVar[frozenset[str]] = MultinomialHMM.label_dims | {"stick"}
-    predictive_variables: ClassVar[tuple[str, ...]] = (*_PARTS, "weights", "hyperparameters")
-    default_keep: ClassVar[tuple[str, ...]] = (*predictive_variables, "sds", "effective_states")
+    predictive_variables: ClassVar[Names] = (*_PARTS, "weights", "hyperparameters")
+    default_keep: ClassVar[Names] = (*predictive_variables, "sds", "effective_states")
 
     def _complete(self) -> None:
         if self.allowed is not None and not self.rules_out:

@@ -317,10 +317,7 @@ class InterceptSampler(_StickSampler):
     def _distributions(self) -> list[Leaning]:
         """Distributions near those of each stick: of what is observed, then of all ways."""
         both = zip(self._sticks, self._of_symbols(self.symbols), strict=True)
-        near = [
-            stick.distribution(patterns, patterns.copies(patterns.which).dot)
-            for stick, patterns in both
-        ]
+        near = [stick.distribution(patterns, patterns.copies.dot) for stick, patterns in both]
         if self._ways is None or not self.is_drawn.any():
             return near
         alike = np.full(self.model.num_states, 1.0 / self.model.num_states)
@@ -373,9 +370,8 @@ class InterceptSampler(_StickSampler):
                 first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
                 like = [alike.which for alike in patterns]
                 for s in np.flatnonzero(self._is_free).tolist():
-                    target = patterns[s].copies(like[s]).dot
-                    near = self._near[s]
-                    x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], near, patterns[s], target)
+                    given = self._near[s], patterns[s], patterns[s].copies.dot
+                    x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], *given)
             else:
                 patterns = self._different
                 chosen = self._move(rng, state.initial, x, w)

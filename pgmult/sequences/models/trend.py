@@ -43,13 +43,13 @@ from scipy.special import expit, logsumexp, xlogy
 from pgmult.compiled.rows import over_rows
 from pgmult.core.parameters import Checked, axes_of, whole
 from pgmult.core.sweeps import Sampled, Scan
-from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray
+from pgmult.core.typing import Coords, Draw, FloatArray, Generator, IntArray, Names
 from pgmult.core.validate import as_finite, new_key
 from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import Pairs
 from pgmult.sequences.compiled import trends as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
-from pgmult.sequences.family import SequenceModel
+from pgmult.sequences.family import Ahead, SequenceModel
 
 _FIRST_SD = 5.0  # of first levels
 _PRIOR = np.array([[1.0, 1.5], [-1.5, 1.0], [-1.5, 1.0], [-1.4, 1.0], [-4.0, 2.0]])
@@ -128,18 +128,14 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
     memory: Annotated[int, whole(3)] = 20
     parameters: Annotated[FloatArray, as_prior] = field(default_factory=lambda: _PRIOR.copy())
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(TrendState) | {
+    dims: ClassVar[Mapping[str, Names]] = axes_of(TrendState) | {
         "psi": ("step", "stick"), "damping": ("sequence", "stick"),
         "volatility": ("sequence", "stick"), "last_trends": ("sequence", "stick", "trend"),
         "last_probs": ("sequence", "symbol"), "probs": ("step", "symbol"),
     }  # fmt: skip
-    predictive_variables: ClassVar[tuple[str, ...]] = (
-        "coordinates", "log_scales", "last_trends", "psi",
-    )  # fmt: skip
-    monitored: ClassVar[tuple[str, ...]] = ("last_probs",)
-    default_keep: ClassVar[tuple[str, ...]] = (
-        *predictive_variables, "damping", "volatility", "last_probs",
-    )  # fmt: skip
+    predictive_variables: ClassVar[Names] = ("coordinates", "log_scales", "last_trends", "psi")
+    monitored: ClassVar[Names] = ("last_probs",)
+    default_keep: ClassVar[Names] = (*predictive_variables, "damping", "volatility", "last_probs")
 
     def as_data(self, data: Any) -> Sequences:
         """The last steps of `as_sequences`, without inputs, channels and known states."""
@@ -259,9 +255,7 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
         mean, sd = moments[:, :, :1], np.sqrt(moments[:, :, 1:])
         return mean + sd * _NODES, _WEIGHTS
 
-    def ahead(
-        self, chances: FloatArray, draw: Draw, data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
+    def ahead(self, chances: FloatArray, draw: Draw, data: Sequences, steps: int) -> Ahead:
         """Probabilities along one path of each sequence, and symbols drawn of them.
 
         Shapes are those of `pgmult.sequences.MarkovChain.ahead`; the path follows from the first of

@@ -55,9 +55,10 @@ class Patterns(NamedTuple):
     offsets: IntArray
     which: IntArray
 
-    def copies(self, which: IntArray) -> FloatArray:
-        """How many of some individuals are like each different one."""
-        return np.bincount(which, minlength=len(self.offsets) - 1).astype(np.float64)
+    @property
+    def copies(self) -> FloatArray:
+        """How many individuals are like each different one."""
+        return np.bincount(self.which, minlength=len(self.offsets) - 1).astype(np.float64)
 
 
 class Intercepts:

@@ -151,12 +151,10 @@ def pooled_of(design: Design, priors: Priors, state_dim: int) -> Pooled:
     effects = [piece.prior for piece in pieces]
     size, copies = sum(e.size for e in effects), [Copies(e, state_dim) for e in effects]
     together = Additive([fixed.prior, *effects], latent.family.design)
-    return Pooled(
-        replace(latent, family=together, pieces=(fixed, *pieces)),
-        Additive(effects, sparse.eye_array(size)),
-        Additive(copies, sparse.eye_array(size * state_dim)),
-        int(np.sum(np.array(fixed.names) != "Intercept")),
-    )  # fmt: skip
+    of_stick = Additive(effects, sparse.eye_array(size))
+    of_states = Additive(copies, sparse.eye_array(size * state_dim))
+    latent = replace(latent, family=together, pieces=(fixed, *pieces))
+    return Pooled(latent, of_stick, of_states, sum(name != "Intercept" for name in fixed.names))
 
 
 def _apart(prior: object) -> Any:
