@@ -395,13 +395,9 @@ class ChainSampler:
         return np.asarray(counted, np.float64).reshape(-1, number)
 
 
-def _filter(
-    steps: compiled.ContextSteps, rows: FloatArray, log_p: FloatArray, probs: FloatArray,
-    final: FloatArray,
-) -> None:  # fmt: skip
+def _filter(steps: compiled.ContextSteps, rows: FloatArray, *out: FloatArray) -> None:
     """Fill what is asked for: see `pgmult.sequences.compiled.contexts.filter_contexts`."""
-    size = len(steps.offsets) - 1
-    over_rows(compiled.filter_contexts, size, steps, rows, log_p, probs, final, grain=1)
+    over_rows(compiled.filter_contexts, len(steps.offsets) - 1, steps, rows, *out, grain=1)
 
 
 def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:

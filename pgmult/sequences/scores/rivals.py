@@ -37,7 +37,7 @@ from pgmult.sequences.posteriors import PredictsSteps, sequences_of
 from pgmult.sequences.scores.one_step import by_draw, check_continued, scored
 
 _DRAWS, _TUNE = 100, 50  # of a rival's chain
-_CHAINS = 2
+_CHAINS, _PARTICLES = 2, 100
 _FEWEST = 5  # draws of a chain
 _WORK = 6_000_000  # moves of particles
 _MOST_ROWS = 300_000  # numbers of a Markov chain's rows
@@ -110,7 +110,7 @@ def compare(
                 later, after = as_kind(held_out, "held_out", Sequences), test
                 test = _thinned(sequences_of(one, later))
                 check_continued(after, test)
-        return _own(one, test, after, _DRAWS, 100, seed)
+        return _own(one, test, after, seed)
 
     if other is not None:
         scores = []
@@ -172,7 +172,7 @@ def best_model(
             callback(name, run)
         after = sequences_of(run) if hold_out else None
         tested = sequences_of(run, _thinned(test) if hold_out else test)
-        scores[name] = _own(run, tested, after, 100, 100, random_seed)[0]
+        scores[name] = _own(run, tested, after, random_seed)[0]
     first = max(scores, key=lambda name: scores[name].mean)
     how = f"Each step is predicted from those before it, by draws of a brief run {_LEFT_OUT}"
     if hold_out:
@@ -289,21 +289,20 @@ def _sampled_briefly(model: Any, data: Sequences, random_seed: int) -> Posterior
 
 
 def _own(
-    run: Posterior, test: Sequences, after: Sequences | None, max_draws: int, particles: int,
-    seed: int,
-) -> tuple[Score, Sequences, str]:  # fmt: skip
+    run: Posterior, test: Sequences, after: Sequences | None, seed: int
+) -> tuple[Score, Sequences, str]:
     """The model's score, of what steps, and what to say if these are not all."""
-    most, note = max(run.num_chains, max_draws), ""
+    most, note = max(run.num_chains, _DRAWS), ""
     if not isinstance(run.model, PredictsSteps):
-        most = min(most, _WORK // (particles * test.num_steps))
+        most = min(most, _WORK // (_PARTICLES * test.num_steps))
         most = max(most, _FEWEST * run.num_chains)
-        length = int(test.lengths.max())
-        while particles * most * np.minimum(test.lengths, length).sum() > 2 * _WORK and length > 50:
+        length, work = int(test.lengths.max()), _PARTICLES * most
+        while work * np.minimum(test.lengths, length).sum() > 2 * _WORK and length > 50:
             length //= 2
         if length < test.lengths.max():
             test = test.split(length)[0]
             note = f" Only the first {length:,} steps of a sequence are scored, to be quick."
-    log_p = by_draw(run, test, after, most, particles, seed)
+    log_p = by_draw(run, test, after, most, _PARTICLES, seed)
     return scored(log_p, test, after is None), test, note
 
 
