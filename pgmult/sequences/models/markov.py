@@ -379,8 +379,8 @@ class ChainSampler:
         if not steps.unsure.any():
             return steps.main
         filled, rows = steps.main.copy(), self.model.longest(state.rows, data)
-        given = steps, rows, np.empty(data.num_steps), filled
-        over_rows(compiled.fill_symbols, data.num_sequences, new_key(rng), *given, grain=1)
+        arrays = steps, rows, np.empty(data.num_steps), filled
+        over_rows(compiled.fill_symbols, data.num_sequences, new_key(rng), *arrays, grain=1)
         return filled
 
     def counts(self, symbols: IntArray) -> FloatArray:

@@ -370,8 +370,8 @@ class InterceptSampler(_StickSampler):
                 first, patterns = symbols[self.data.offsets[:-1]], self._of_symbols(symbols)
                 like = [alike.which for alike in patterns]
                 for s in np.flatnonzero(self._is_free).tolist():
-                    given = self._near[s], patterns[s], patterns[s].copies.dot
-                    x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], *given)
+                    around = self._near[s], patterns[s], patterns[s].copies.dot
+                    x[s], w[s] = self._sticks[s].step(rng, x[s], w[s], *around)
             else:
                 patterns = self._different
                 chosen = self._move(rng, state.initial, x, w)

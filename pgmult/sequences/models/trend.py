@@ -208,8 +208,8 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
         def moved(rng: Generator, state: TrendState, fresh: bool) -> TrendState:
             new = TrendState(state.coordinates.copy(), state.log_scales.copy(), state.paths.copy())
             x = new.coordinates.reshape(-1, new.coordinates.shape[2])
-            rest = new.log_scales, new.paths, fresh
-            over_rows(compiled.sweep, len(x), new_key(rng), series, x, *rest, grain=1)
+            moves = new.log_scales, new.paths, fresh
+            over_rows(compiled.sweep, len(x), new_key(rng), series, x, *moves, grain=1)
             return new
 
         def start(rng: Generator) -> TrendState:

@@ -119,9 +119,9 @@ def particle_filter(
         np.empty((len(draws), data.num_sequences, num_last, D)),
         np.empty((len(draws), num_paths, data.num_steps, D)),
     )
-    given = own_keys(rng, data), size, max(1, round(_BLIND_SHARE * size)), steps, parameters
+    setting = own_keys(rng, data), size, max(1, round(_BLIND_SHARE * size)), steps, parameters
     rows = len(draws) * data.num_sequences
-    statuses = over_rows(particles.filter_rows, rows, *given, filtered, grain=1)
+    statuses = over_rows(particles.filter_rows, rows, *setting, filtered, grain=1)
     if failed := [status - 1 for status in statuses if status]:
         raise FloatingPointError(
             f"no particle has a finite weight at step {min(failed)}"

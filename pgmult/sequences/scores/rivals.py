@@ -233,8 +233,8 @@ def search_state_dim(
     if candidates is None:
         sizes = {d for d in (1, 2, 4, 8) if d <= max(sequences.num_symbols, 2)}
         candidates = sorted(sizes | {usual_state_dim(sequences)})
-    given = as_list(candidates, "candidates", "numbers")
-    numbers = sorted(as_positive_int(number, "candidates") for number in given)
+    listed = as_list(candidates, "candidates", "numbers")
+    numbers = sorted(as_positive_int(number, "candidates") for number in listed)
     if len(numbers) < 2 or len(set(numbers)) < len(numbers):
         raise ValueError(f"candidates must be two different numbers or more, got {candidates}")
     models = {str(n): made(make, n, "a number of dimensions or states") for n in numbers}
