@@ -1,10 +1,6 @@
 """What a run of sequences can be asked: its methods, and the actions of ``pgmult sequences``."""
 
-from typing import ClassVar
-
 from pgmult.core.family import Family, Verb
-from pgmult.core.typing import FloatArray, IntArray
-from pgmult.sequences.data.sequences import step_rows
 
 _ALL = ("MultinomialLDS", "MultinomialHMM", "MarkovChain", "MultinomialTrend")
 _REPORTED = ("states", "emission", "rows", "psi")
@@ -25,14 +21,3 @@ SEQUENCES = Family(
         "report": Verb("pgmult.sequences.reports:report", models=_ALL, keeps=_REPORTED),
     },
 )
-
-Ahead = tuple[FloatArray, IntArray]
-"""Probabilities of steps ahead of each sequence, and the symbols of a path."""
-
-
-class SequenceModel:
-    """What all models of sequences share: what their runs can be asked, and the rows of data."""
-
-    __slots__ = ()
-    family: ClassVar[Family] = SEQUENCES
-    observed_rows = staticmethod(step_rows)

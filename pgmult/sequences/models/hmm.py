@@ -65,7 +65,7 @@ from pgmult.core.validate import as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
-from pgmult.sequences.family import Ahead, SequenceModel
+from pgmult.sequences.models.base import Ahead, SequenceModel
 
 _NO_PAIRS = np.empty((0, 0, 0))
 _START_ALPHA, _START_ETA = 1.0, 0.1  # where they are learned

@@ -66,7 +66,7 @@ from pgmult.priors.matrix_normal import linear_means
 from pgmult.sampling.blocks import SampledInBlocks, Sums, as_block_rows
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.data.sequences import Sequences, sequences_for, simulate_symbols
-from pgmult.sequences.family import SequenceModel
+from pgmult.sequences.models.base import SequenceModel
 from pgmult.sequences.priors.dynamics import LinearDynamics
 from pgmult.sequences.priors.state_space import LDSState, StateSpaceDraw, joined_states
 from pgmult.sequences.updates.lds_moves import PolyaGamma, sampler

@@ -53,7 +53,7 @@ from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, I
 from pgmult.core.validate import new_key
 from pgmult.sequences.compiled import contexts as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, with_rows
-from pgmult.sequences.family import Ahead, SequenceModel
+from pgmult.sequences.models.base import Ahead, SequenceModel
 from pgmult.sequences.models.hmm import as_allowed, dirichlet_rows, joined_terms, slice_log
 
 _MOST_ROWS = 4_000_000  # entries of all rows

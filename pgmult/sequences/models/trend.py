@@ -49,7 +49,7 @@ from pgmult.links import StickBreaking
 from pgmult.sequences.active_sticks import Pairs
 from pgmult.sequences.compiled import trends as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
-from pgmult.sequences.family import Ahead, SequenceModel
+from pgmult.sequences.models.base import Ahead, SequenceModel
 
 _FIRST_SD = 5.0  # of first levels
 _PRIOR = np.array([[1.0, 1.5], [-1.5, 1.0], [-1.5, 1.0], [-1.4, 1.0], [-4.0, 2.0]])

@@ -51,7 +51,7 @@ def test_several_channels(people, tmp_path):
         by_channel[row["sequence"], name] = by_channel.get((row["sequence"], name), 0.0) + float(
             row["mean"]
         )
-    np.testing.assert_allclose(list(by_channel.values()), 1.0, rtol=1e-5)  # six digits
+    np.testing.assert_allclose(list(by_channel.values()), 1.0, atol=1e-3)  # of rounded means
     assert {name for _, name in by_channel} == {"job", "home"}
     change = answer(run, "forecast", "--steps", "2", "--next-change")
     assert {row["now"][:4] for row in change} == {"job:"}
