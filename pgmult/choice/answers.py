@@ -11,19 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from pgmult.choice import people
 from pgmult.choice.compiled.people import slopes_rows
 from pgmult.choice.data import ChoiceRows, rows_like
 from pgmult.choice.mixed_logit import MixedLogit
-from pgmult.choice.people import (
-    answer,
-    data_of_run,
-    normal_points,
-    numeric_attributes,
-    people_draws,
-    population,
-    thinned,
-    with_column,
-)
+from pgmult.choice.people import answer, data_of_run, population, thinned
 from pgmult.choice.pilot import Frame, laid_out, sites_of
 from pgmult.core.arguments import as_choice, as_flag, as_list, as_mapping, as_seed, under_name
 from pgmult.core.checks import PredictiveChecks
@@ -83,7 +75,7 @@ def _drawn_probs(
     run: Posterior, data: ChoiceRows, max_draws: int, codes: IntArray | None = None, seed: int = 0
 ) -> Iterator[FloatArray]:
     """Probabilities of rows, a draw after the other; code -1 is a person who is not in the data."""
-    for draw in people_draws(run, data, max_draws, codes, seed):
+    for draw in people.people_draws(run, data, max_draws, codes, seed):
         yield draw.probs.mean(axis=1)
 
 
@@ -202,7 +194,7 @@ def effects(
     draws = []
     for value in asked:
         with under_name("values", of=f"column {column!r}"):
-            rows = with_column(data, column, np.where(held, value, cells))
+            rows = people.with_column(data, column, np.where(held, value, cells))
         drawn = _drawn_probs(run, rows, max_draws, seed=as_seed(random_seed))
         draws.append(_shares(data, drawn, len(labels), of_row))
     caption = f"Shares over all choices, if {column} were so."
@@ -230,7 +222,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     data = data_of_run(run)
     first = data.occasions[:-1][units[:-1]]
     if not len(data.random):
-        probs = (draw.probs[:, 0] for draw in people_draws(run, data, max_draws))
+        probs = (draw.probs[:, 0] for draw in people.people_draws(run, data, max_draws))
         by_row = (data.taken * np.log(np.maximum(p, 1e-300)) for p in probs)
         sums = [np.add.reduceat(values, first) for values in by_row]
         return np.reshape(sums, (run.num_chains, -1, len(first)))
@@ -249,7 +241,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
         pull = (h - cross @ b - J @ mean) @ root
         centres = np.linalg.solve(precision, pull[:, :, None]).swapaxes(1, 2)
         roots = np.linalg.cholesky(_WIDER * np.linalg.inv(precision))
-        z = normal_points(number, d, rng)
+        z = people.normal_points(number, d, rng)
         white = np.where(is_any[:, None], z, centres + z @ roots.swapaxes(1, 2))
         apart = (white - centres) @ np.linalg.inv(roots).swapaxes(1, 2)
         volume = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1, keepdims=True)
@@ -336,7 +328,9 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     of_person, away = data.person_of_row, data.within / data.scale
     weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
     table, total = table_of(data.design), data.totals[data.occasion_of_row]
-    bins = {name: _binned(table[name].astype(np.float64)) for name in numeric_attributes(data)}
+    bins = {
+        name: _binned(table[name].astype(np.float64)) for name in people.numeric_attributes(data)
+    }
     bins = {name: codes for name, codes in bins.items() if codes.max() > 1}
 
     def statistics(taken: FloatArray, probs: FloatArray) -> dict[str, float]:

@@ -13,15 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pgmult.choice import people
 from pgmult.choice.data import ChoiceRows
-from pgmult.choice.people import (
-    answer,
-    attributes_of,
-    data_of_run,
-    normal_points,
-    thinned,
-    with_column,
-)
+from pgmult.choice.people import answer, data_of_run
 from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
@@ -36,12 +30,16 @@ _BOOTSTRAP = 1000  # draws
 def _part_worths(run: Posterior, columns: Mapping[str, list[object]], max_draws: int) -> FloatArray:
     """Utilities of levels, ``(num_draws, num_levels, num_people)``, columns one after the other."""
     data = data_of_run(run).of_best
-    rows = [with_column(data, name, level) for name, levels in columns.items() for level in levels]
+    rows = [
+        people.with_column(data, name, level)
+        for name, levels in columns.items()
+        for level in levels
+    ]
     x, offset = np.stack([each.x.mean(axis=0) for each in rows]), [r.offset.mean() for r in rows]
-    mean, cov, fixed = thinned(run, max_draws, "mean", "cov", "coefficients")
+    mean, cov, fixed = people.thinned(run, max_draws, "mean", "cov", "coefficients")
     rng, out = np.random.default_rng(0), []
     for s in range(len(mean)):
-        z = normal_points(_PEOPLE, mean.shape[1], rng)
+        z = people.normal_points(_PEOPLE, mean.shape[1], rng)
         coef = data.coefficients_of(mean[s] + z @ np.linalg.cholesky(cov[s]).T)
         alike = x[:, data.fixed] @ fixed[s] + offset
         out.append(x[:, data.random] @ coef.T + alike[:, None])
@@ -79,7 +77,7 @@ def _levels(data: ChoiceRows) -> dict[str, list[object]]:
     """Levels of attributes, in their order: labels, few numbers, or the ends of many."""
     table, out = table_of(data.design), dict[str, list[object]]()
     rows = np.flatnonzero(~data.is_none)
-    for name, labels in attributes_of(data).items():
+    for name, labels in people.attributes_of(data).items():
         values = list(labels) if labels else np.unique(table[name][rows]).tolist()
         if len(values) < 2:
             continue  # the constant of "none of these"
@@ -113,7 +111,7 @@ def scores(
     ValueError
         If there is no such column of labels.
     """
-    attributes = attributes_of(data_of_run(run).of_best)
+    attributes = people.attributes_of(data_of_run(run).of_best)
     labels = {name: list[object](levels) for name, levels in attributes.items() if levels}
     if column is None and len(labels) == 1:
         column = next(iter(labels))

@@ -176,14 +176,10 @@ class ChoiceRows:
         return np.asarray(np.add.reduceat(self.taken, self.occasions[:-1]))
 
     @property
-    def person_of_occasion(self) -> IntArray:
-        """The person of each occasion."""
-        return np.repeat(np.arange(self.num_people), np.diff(self.people))
-
-    @property
     def person_of_row(self) -> IntArray:
         """The person of each row."""
-        return self.person_of_occasion[self.occasion_of_row]
+        of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
+        return of_occasion[self.occasion_of_row]
 
     def rows(self, people: slice) -> "ChoiceRows":
         """People, as a slice, and their choices.
@@ -231,11 +227,6 @@ class ChoiceRows:
         cases = np.flatnonzero(self.side[self.occasions[:-1]] > 0.0)
         people = np.searchsorted(cases, self.people)
         return replace(self._of_occasions(cases, people), side=None)
-
-    def place(self, attribute: Any, argument: str) -> int:
-        """The column of an attribute."""
-        names: list[str] = self.names.tolist()
-        return names.index(as_choice(attribute, argument, names))
 
     @property
     def named(self) -> str | None:

@@ -130,9 +130,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
     block_rows: Annotated[int, as_block_rows] = BLOCK_ROWS
 
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(MixedLogitState) | {
-        "sds": ("attribute",),
-        "probs": ("row",),
-    }
+        "sds": ("attribute",), "probs": ("row",),
+    }  # fmt: skip
     row_dim: ClassVar[str] = "person"
     whole_names: ClassVar[frozenset[str]] = frozenset({"probs"})
     default_keep: ClassVar[tuple[str, ...]] = ("mean", "cov", "coefficients", "tastes", "sds")
@@ -143,12 +142,9 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
 
     def coords(self, data: ChoiceRows) -> Mapping[str, NDArray[Any]]:
         """Labels of attributes and people."""
-        return {
-            "attribute": data.names[data.random],
-            "other_attribute": data.names[data.random],
-            "fixed": data.names[data.fixed],
-            "person": data.person_names,
-        }
+        names, fixed = data.names[data.random], data.names[data.fixed]
+        axes = {"attribute": names, "other_attribute": names, "fixed": fixed}
+        return {**axes, "person": data.person_names}
 
     def prior(self, rng: Generator, data: ChoiceRows) -> MixedLogitState:
         """Population and tastes from the prior; the sites are found near its centre."""
@@ -159,10 +155,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
             cov = np.diag((self.sd_scale * rng.standard_t(_DOF, size=d)) ** 2)
         else:
             scales = self.sd_scale**-2 / rng.standard_gamma(0.5, size=d)
-            cov = np.reshape(
-                invwishart.rvs(_DOF + d - 1.0, np.diag(2.0 * _DOF / scales), random_state=rng),
-                (d, d),
-            )
+            scale = np.diag(2.0 * _DOF / scales)
+            cov = np.reshape(invwishart.rvs(_DOF + d - 1.0, scale, random_state=rng), (d, d))
         base = frame.pack(Population(0.0 * mean, 0.0 * b, self.sd_scale * np.eye(d)))
         population = Population(mean, b, np.linalg.cholesky(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ population.root.T
@@ -281,10 +275,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             prior, prior_slope = _log_prior_root(root, self.sd_scale, frame.diagonal)
             alike = np.append(mean, b)
-            slope = np.append(
-                slopes - alike / self.mean_scale**2,
-                frame.jacobian(root).T @ of_root + prior_slope[frame.where],
-            )
+            of_coordinates = frame.jacobian(root).T @ of_root + prior_slope[frame.where]
+            slope = np.append(slopes - alike / self.mean_scale**2, of_coordinates)
             value = float(values[0]) + prior - 0.5 * float(alike @ alike) / self.mean_scale**2
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return -math.inf, np.zeros_like(q)

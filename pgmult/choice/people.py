@@ -68,9 +68,8 @@ def population(run: Posterior, max_draws: int = sys.maxsize) -> tuple[FloatArray
     with np.errstate(over="ignore"):
         of_exp = np.exp(np.where(signed, centre + 0.5 * var, 0.0))
         mean[:, data.random] = np.where(signed, data.signs * of_exp, centre)
-        sd[:, data.random] = np.where(
-            signed, of_exp * np.sqrt(np.expm1(np.where(signed, var, 0.0))), np.sqrt(var)
-        )
+        spread = of_exp * np.sqrt(np.expm1(np.where(signed, var, 0.0)))
+        sd[:, data.random] = np.where(signed, spread, np.sqrt(var))
     return mean, sd
 
 
@@ -194,11 +193,8 @@ def attributes_of(data: ChoiceRows) -> dict[str, list[str]]:
     table, first = table_of(data.design), data.first_row
     groups = {name for term in data.design.terms for name in term.variables}  # people
     order = [*parse(str(data.design.formula)).columns, *table]
-    return {
-        name: data.design.levels_of(name)
-        for name in sorted(table, key=order.index)
-        if name not in groups and (table[name] != table[name][first]).any()
-    }
+    differs = [n for n in table if n not in groups and (table[n] != table[n][first]).any()]
+    return {name: data.design.levels_of(name) for name in sorted(differs, key=order.index)}
 
 
 def numeric_attributes(data: ChoiceRows) -> list[str]:

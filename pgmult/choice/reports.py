@@ -78,10 +78,8 @@ def report(
 def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
     ends = np.stack([coefficients.mean, *coefficients.interval()], axis=2)
-    means, sds = (
-        [Interval(m, low, high, ".3g") for m, low, high in rows]
-        for rows in ends.swapaxes(0, 1).tolist()
-    )
+    both = [Interval(m, low, high, ".3g") for m, low, high in ends.reshape(-1, 3).tolist()]
+    means, sds = both[::2], both[1::2]
     varies = np.isin(np.arange(len(sds)), data.random).tolist()
     over_people = [sd if v else "the same for all" for sd, v in zip(sds, varies, strict=True)]
     head = ("mean", "sd over people")

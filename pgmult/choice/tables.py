@@ -87,7 +87,8 @@ def lengthen(
         refuse_rows(left, labels[chosen], choice, "be available where it is taken")
     for name, of in asked.items():
         present = {place: column for place, column in of.items() if column is not None}
-        texts = any(_has_labels(columns, column) for column in present.values())
+        every = [named_column(columns, column, "attributes") for column in present.values()]
+        texts = any(isinstance(x, str) for column in every for x in column.values.tolist())
         values = np.full(len(rows), "", dtype=object) if texts else np.zeros(len(rows))
         orders: dict[str, None] = {}
         for place, column in present.items():
@@ -117,12 +118,6 @@ def lengthen(
 def _ordered(labels: NDArray[np.str_], order: Sequence[str] | None) -> Cells:
     """Labels in an order, those that are not in it last."""
     return Cells(labels, tuple(dict.fromkeys([*order, *labels.tolist()])) if order else None)
-
-
-def _has_labels(columns: Mapping[str, Cells], name: str) -> bool:
-    """Whether a column has texts among its cells."""
-    cells = named_column(columns, name, "attributes").values.tolist()
-    return any(isinstance(cell, str) for cell in cells)
 
 
 def wide_columns(

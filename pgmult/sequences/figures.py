@@ -14,6 +14,7 @@ from pgmult.core.typing import BoolArray, IntArray
 from pgmult.sequences.data.sequences import Sequences
 
 _LONG = 1000  # steps
+_LAST = 300  # steps of each sequence that are drawn
 
 
 def labels_of(data: Sequences) -> list[str]:
@@ -94,10 +95,9 @@ def axis_of(data: Sequences, sequence: int) -> dict[str, Any]:
     return {"x_label": label, "tick_text": partial(when, data, sequence)}
 
 
-def main_symbols(data: Sequences, most: int = NUM_COLOURS) -> IntArray:
+def main_symbols(data: Sequences) -> IntArray:
     """The most frequent symbols, each of which has its colour, in the order of the data."""
-    weight = data.symbol_totals
-    return np.sort(np.argsort(-weight, kind="stable")[:most])
+    return np.sort(np.argsort(-data.symbol_totals, kind="stable")[:NUM_COLOURS])
 
 
 def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
@@ -106,24 +106,20 @@ def seen_symbols(data: Sequences, main: IntArray) -> IntArray:
     """
     places = np.full(data.num_symbols, OTHER)
     places[main] = np.arange(len(main))
-    step = data.step_of_entry
-    order = np.lexsort((-data.symbols, data.counts, step))
+    order = np.lexsort((-data.symbols, data.counts, data.step_of_entry))
     symbols = np.full(data.num_steps, MISSING)
-    symbols[step[order]] = places[data.symbols[order]]
+    symbols[data.step_of_entry[order]] = places[data.symbols[order]]
     return symbols
 
 
 def raster(
-    data: Sequences, *, last: int = 300, rows: IntArray | None = None,
-    names: Sequence[str] | None = None,
-) -> Raster:  # fmt: skip
-    """The observed symbols, one row per sequence.
+    data: Sequences, *, rows: IntArray | None = None, names: Sequence[str] | None = None
+) -> Raster:
+    """The observed symbols at the last 300 steps at most, one row per sequence.
 
     Parameters
     ----------
     data : Sequences
-    last : int
-        How many of the last steps of each sequence.
     rows : int array, optional
         Sequences, in the order in which they are shown; by default all.
     names : sequence of str, optional
@@ -132,11 +128,8 @@ def raster(
     main, labels = main_symbols(data), labels_of(data)
     symbols = seen_symbols(data, main)
     shown = list(range(data.num_sequences)) if rows is None else rows.tolist()
-    starts = [max(0, int(data.lengths[s]) - last) for s in shown]
-    strips = [
-        symbols[data.offsets[s] + first : data.offsets[s + 1]]
-        for s, first in zip(shown, starts, strict=True)
-    ]
+    starts = [max(0, int(data.lengths[s]) - _LAST) for s in shown]
+    strips = [symbols[data.offsets[s] : data.offsets[s + 1]][-_LAST:] for s in shown]
     axis: dict[str, Any] = {"x_label": "step of the sequence", "tick_text": step_number}
     if len(shown) == 1 or (data.starts is not None and len(np.unique(data.starts)) == 1):
         axis = axis_of(data, shown[0])

@@ -244,17 +244,12 @@ def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> An
 
 def _far(data: Sequences, steps: int, max_draws: int) -> int:
     """How far ahead the next change is looked for: as far as runs of symbols are long."""
-    far = int(np.ceil(4.0 * _mean_run(data)))
-    fits = _MOST_HELD // max(1, max_draws * data.num_sequences * data.num_symbols)
-    return max(steps, min(far, fits, _MOST_AHEAD))
-
-
-def _mean_run(data: Sequences) -> float:
-    """How long runs of a symbol are on average."""
     symbols = seen_symbols(data, np.arange(data.num_symbols))
     starts = ~data.follows
     starts[1:] |= symbols[1:] != symbols[:-1]
-    return float((symbols >= 0).sum() / max(1, (starts & (symbols >= 0)).sum()))
+    mean_run = (symbols >= 0).sum() / max(1, (starts & (symbols >= 0)).sum())
+    fits = _MOST_HELD // max(1, max_draws * data.num_sequences * data.num_symbols)
+    return max(steps, min(int(np.ceil(4.0 * mean_run)), fits, _MOST_AHEAD))
 
 
 def _observed(data: Sequences, path: IntArray | None) -> Section:
@@ -383,7 +378,8 @@ def _next(ahead: Forecast) -> str:
 
 
 def _symbols(past: StepProbs) -> Section:
-    names, shares = labels_of(past.sequences), past.sequences.symbol_shares
+    data = past.sequences
+    names, shares = labels_of(data), data.symbol_totals / data.counts.sum()
     low, high = _range(past)
     order = np.argsort(-(high - low), kind="stable")[:_MOST_ROWS]
     rows = [(names[k], f"{shares[k]:.3f}", f"{low[k]:.2f} to {high[k]:.2f}") for k in order]

@@ -326,9 +326,8 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
         of_chain = [draw for draw in draws if draw.chain == chains[c]]
         places = [order[matches.order[c]][frequent] for order in orders[c]]
         taken += zip(of_chain, places, strict=True)
-    matches = replace(
-        matches, order=matches.order[:, frequent], distance=matches.distance[:, frequent]
-    )
+    order, distance = matches.order[:, frequent], matches.distance[:, frequent]
+    matches = replace(matches, order=order, distance=distance)
     return Matched(taken, matches, (best == best[reference]).mean(axis=1), used)
 
 

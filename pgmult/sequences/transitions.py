@@ -98,9 +98,8 @@ class Transitions(Answer):
 
     def _pairs(self, values: FloatArray, caption: str) -> Estimand:
         """Averages of what depends on two states."""
-        return self._estimand(
-            self._averaged(values), {"from": self.before, "to": self.after}, caption
-        )
+        axes = {"from": self.before, "to": self.after}
+        return self._estimand(self._averaged(values), axes, caption)
 
     @property
     def draws(self) -> FloatArray:
@@ -352,11 +351,9 @@ def transitions(
             np.add.at(visited, cell, of_step[steps, None] * draw.probs[steps - 1])
         matrices.append(np.array([m[:, p][:, :, p] for m, p in zip(moves, places, strict=True)]))
         weights.append(np.array([v[:, p] for v, p in zip(visits, places, strict=True)]) + 1e-12)
+    sides = _stacked(matrices), _stacked(weights), names, names
     note = data.weighting if data.design is not None else ""
-    return Transitions(
-        _stacked(matrices), _stacked(weights), names, names, column, levels, what, probability,
-        note=note,
-    )  # fmt: skip
+    return Transitions(*sides, column, levels, what, probability, note=note)
 
 
 def _stacked(groups: Sequence[FloatArray]) -> FloatArray:

@@ -249,19 +249,15 @@ def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
     value, curvature = np.empty(LANES), np.empty((d, d, LANES))
     for group in range(start, stop):
         first, last = LANES * group, LANES * (group + 1)
-        for k in range(d):
-            copy(tastes[k, first:last], beta[k])
+        beta[:] = tastes[:, first:last]
         _expected(choices, group, beta, coef, work, value)
-        copy(value, values[first:last])
+        values[first:last] = value
         if J.size:
             _curvature(choices, group, coef, work[0], curvature)
-            for k in range(d):
-                for j in range(d):
-                    copy(curvature[k, j], J[k, j, first:last])
+            J[:, :, first:last] = curvature
         if slopes.size:
             _slopes(choices, group, beta, coef, work[0], slope)
-            for k in range(d):
-                copy(slope[k], slopes[k, first:last])
+            slopes[:, first:last] = slope
 
 
 @jit(inline=True)
@@ -408,20 +404,17 @@ def swing_rows(worker, start, stop, choices, sites, population, noise, people):
     for group in range(start, stop):
         first, last = LANES * group, LANES * (group + 1)
         _given_site(sites, first, population, gaussian)
-        copy(noise.lengths[first:last], s)
+        s[:], v[:] = noise.lengths[first:last], noise.normal[:, first:last]
         for k in range(d):
-            copy(noise.normal[k, first:last], v[k])
             copy(white[k, first:last], away[k])
             _add(away[k], -1.0, m[k], 0)
         for k in range(d - 1, -1, -1):
-            for i in range(LANES):
-                z[k, i] = away[k, i] / inverse[k, k, i]
+            z[k] = away[k] / inverse[k, k]
             for j in range(k):
                 _add_product(away[j], -1.0, inverse[k, j], z[k])
-            copy(z[k], white[k, first:last])
+        white[:, first:last] = z
         _density(choices, group, population, gaussian, work, z, lanes, value, slope)
-        for i in range(LANES):
-            gain[i] = -value[i]
+        gain[:] = -value
         for k in range(d):
             _add_product(gain, 0.5, v[k], v[k])
         for step in range(kicks + 1):
@@ -473,14 +466,12 @@ def carry_rows(worker, start, stop, choices, sites, population, white, out):
     for group in range(start, stop):
         first, last = LANES * group, LANES * (group + 1)
         _given_site(sites, first, population, gaussian)
-        for k in range(d):
-            copy(white[k, first:last], z[k])
+        z[:] = white[:, first:last]
         _density(choices, group, population, gaussian, work, z, lanes, value, slope)
+        tastes[:, first:last] = beta
         for k in range(d):
-            copy(beta[k], tastes[k, first:last])
-            for i in range(LANES):
-                value[i] += math.log(inverse[k, k, i])
-        copy(value, values[first:last])
+            value += np.log(inverse[k, k])
+        values[first:last] = value
         _slope_of_factor(inverse, z, q, P, S)
         for k in range(d):
             for j in range(k + 1):
@@ -503,8 +494,7 @@ def carry_rows(worker, start, stop, choices, sites, population, white, out):
         for k in range(d):
             for j in range(d):
                 _add_product(slope[k], -1.0, JR[k, j], y[j])
-        for k in range(d + f):
-            copy(slope[k], slopes[k, first:last])
+        slopes[:, first:last] = slope
 
 
 @jit

@@ -151,11 +151,6 @@ class Sequences:
         return np.diff(self.indptr) > 0
 
     @property
-    def symbol_shares(self) -> FloatArray:
-        """The share of each symbol in all observations, ``(num_symbols,)``."""
-        return np.asarray(self.symbol_totals / self.counts.sum())
-
-    @property
     def place_of_step(self) -> IntArray:
         """The place of each step in its sequence, from 0, ``(num_steps,)``."""
         return np.arange(self.num_steps) - np.repeat(self.offsets[:-1], self.lengths)
@@ -273,9 +268,8 @@ class Sequences:
 
     def to_csr(self) -> "scipy.sparse.csr_array":
         """The counts as a scipy sparse array, ``(num_steps, num_symbols)``."""
-        return scipy.sparse.csr_array(
-            (self.counts, self.symbols, self.indptr), shape=(self.num_steps, self.num_symbols)
-        )
+        entries = self.counts, self.symbols, self.indptr
+        return scipy.sparse.csr_array(entries, shape=(self.num_steps, self.num_symbols))
 
     def take(self, sequences: ArrayLike) -> "Sequences":
         """Some of the sequences, in the order given; symbols and their order stay as they are."""
@@ -457,10 +451,10 @@ class Sequences:
 
     def __repr__(self) -> str:
         inputs = f", {self.num_inputs} inputs" if self.num_inputs else ""
+        observations = int(self.counts.sum(dtype=np.int64))
         return (
             f"Sequences({self.num_sequences:,} sequences, {self.num_steps:,} steps,"
-            f" {self.num_symbols:,} symbols, {int(self.counts.sum(dtype=np.int64)):,}"
-            f" observations{inputs})"
+            f" {self.num_symbols:,} symbols, {observations:,} observations{inputs})"
         )
 
 

@@ -19,7 +19,6 @@ whose symbol is unknown: it keeps its place.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -175,9 +174,8 @@ def sequences_of(
         step = clock.steps(passed, time)
         times.refuse_moved_times(passed, of_sequence, step, clock, time)
         if count is None:
-            others = {
-                name: columns[name][~unknown] for name in columns if name not in named.values()
-            }
+            free = [name for name in columns if name not in named.values()]
+            others = {name: columns[name][~unknown] for name in free}
             observed = passed[~unknown], of_sequence[~unknown], of_symbol[~unknown]
             is_twice = _refuse_rows_of_others(observed, names, others)
             days = whens.values.astype("datetime64[D]") if whens.values.dtype.kind == "M" else step
@@ -197,9 +195,9 @@ def sequences_of(
     counts = scipy.sparse.csr_array(entries, shape=(offsets[-1], len(symbols)))
     if time is not None and every is None:
         times.refuse_sparse_steps(whens.values, of_sequence, place, int(offsets[-1]), time)
-    parts = [counts[slice(*ends)] for ends in pairwise(offsets)]
-    sequences = as_sequences(parts, alphabet=symbols.tolist(), order=order, names=names)
-    sequences = replace(sequences, keys=(sequence or "", time or ""))
+    sequences = as_sequences([counts], alphabet=symbols.tolist(), order=order)
+    keys = (sequence or "", time or "")
+    sequences = replace(sequences, offsets=offsets, names=names, keys=keys)
     if weight is not None:
         weights = _weights_of(column(weight, "weight"), weight, of_sequence)
         sequences = replace(sequences, weights=weights)
@@ -277,9 +275,8 @@ def _refuse_rows_of_others(
     """
     times, sequence, _ = at
     moment = np.unique(times, return_inverse=True)[1].reshape(-1)
-    _, which, often = np.unique(
-        np.stack([sequence, moment]), axis=1, return_inverse=True, return_counts=True
-    )
+    pairs = np.stack([sequence, moment])
+    _, which, often = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
     is_twice = often[which.reshape(-1)]
     for name, cells in others.items() if names is None and often.max() > 1 else ():
         if cells.dtype.kind == "f" or missing_in(cells).any():
