@@ -328,9 +328,8 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
     of_person, away = data.person_of_row, data.within / data.scale
     weight = np.maximum(np.bincount(of_person, data.taken), 1e-300)
     table, total = table_of(data.design), data.totals[data.occasion_of_row]
-    bins = {
-        name: _binned(table[name].astype(np.float64)) for name in people.numeric_attributes(data)
-    }
+    numbers = people.numeric_attributes(data)
+    bins = {name: _binned(table[name].astype(np.float64)) for name in numbers}
     bins = {name: codes for name, codes in bins.items() if codes.max() > 1}
 
     def statistics(taken: FloatArray, probs: FloatArray) -> dict[str, float]:

@@ -30,11 +30,8 @@ _BOOTSTRAP = 1000  # draws
 def _part_worths(run: Posterior, columns: Mapping[str, list[object]], max_draws: int) -> FloatArray:
     """Utilities of levels, ``(num_draws, num_levels, num_people)``, columns one after the other."""
     data = data_of_run(run).of_best
-    rows = [
-        people.with_column(data, name, level)
-        for name, levels in columns.items()
-        for level in levels
-    ]
+    pairs = [(name, level) for name, levels in columns.items() for level in levels]
+    rows = [people.with_column(data, name, level) for name, level in pairs]
     x, offset = np.stack([each.x.mean(axis=0) for each in rows]), [r.offset.mean() for r in rows]
     mean, cov, fixed = people.thinned(run, max_draws, "mean", "cov", "coefficients")
     rng, out = np.random.default_rng(0), []

@@ -105,10 +105,9 @@ def report(
     max_draws = min(max_draws, max(_FEWEST_DRAWS, _MOST_HELD // (places * data.num_symbols)))
     few, far = min(max_draws, _CHECKED), _far(data, steps, max_draws)
     how: dict[str, Any] = {"levels": (tail, 1.0 - tail), "max_draws": max_draws}
-    inputs = _inputs_ahead(data, far, held_out)
-    past, ahead = predict(run, **how), forecast(
-        run, steps, inputs=inputs, random_seed=random_seed, simulate_to=far, **how
-    )  # fmt: skip
+    past = predict(run, **how)
+    how |= {"inputs": _inputs_ahead(data, far, held_out), "simulate_to": far}
+    ahead = forecast(run, steps, random_seed=random_seed, **how)
     is_chain = isinstance(run.model, MarkovChain | MixedMarkovChain)
     is_trend = isinstance(run.model, MultinomialTrend)
     change, channels = ahead.next_change(), range(max(1, len(data.channels)))
