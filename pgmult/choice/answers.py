@@ -334,7 +334,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
 
     def statistics(taken: FloatArray, probs: FloatArray) -> dict[str, float]:
         of_people = [np.bincount(of_person, taken * column) / weight for column in away.T]
-        spread = [values.std() for values in of_people] if data.num_people > 1 else []
+        spread = np.stack(of_people, axis=1).std(axis=0) if data.num_people > 1 else []
         misfits, expected = [], total * probs
         for codes in bins.values():
             variance = np.maximum(np.bincount(codes, expected * (1.0 - probs)), 1e-300)

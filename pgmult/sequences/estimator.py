@@ -106,11 +106,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             If probabilities at the ends of the sequences, or the log likelihood, have a high R-hat
             or few effective draws.
         """
-        names: dict[str, Any] = {}
-        if isinstance(self.symbols, int | np.integer):
-            names["num_symbols"] = int(self.symbols)
-        elif self.symbols is not None:
-            names["alphabet"] = self.symbols
+        is_number = isinstance(self.symbols, int | np.integer)
+        names: dict[str, Any] = {"num_symbols" if is_number else "alphabet": self.symbols}
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
             data = as_sequences(X, **names)
         size = usual_state_dim(data) if self.n_components is None else self.n_components
@@ -119,8 +116,7 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.posterior_ = sample(
                 model, data, draws=self.draws, tune=self.tune, chains=self.chains,
-                cores=as_threads(self.n_jobs),
-                random_seed=as_seed(self.random_state),
+                cores=as_threads(self.n_jobs), random_seed=as_seed(self.random_state),
                 progressbar=as_flag(self.verbose, "verbose"),
             )  # fmt: skip
         fitted = self.posterior_  # the basis of its states wanders, and nothing depends on it
@@ -204,9 +200,8 @@ class SequenceForecaster(BaseEstimator):  # type: ignore[misc]
 
     def _new(self, X: object) -> Sequences:
         """Sequences numbered by the symbols of the fit."""
-        names: dict[str, Any] = {}
-        if not isinstance(X, Sequences):  # these number their symbols themselves
-            fitted = self.sequences_
-            names = {"num_symbols": fitted.num_symbols, "alphabet": fitted.alphabet}
+        if isinstance(X, Sequences):  # these number their symbols themselves
+            return X
+        size, alphabet = self.sequences_.num_symbols, self.sequences_.alphabet
         with under_name("symbols", of="alphabet"), under_name("X", of="data"):
-            return as_sequences(X, **names)
+            return as_sequences(X, num_symbols=size, alphabet=alphabet)

@@ -183,7 +183,7 @@ def _expected(choices, group, beta, coef, work, value):
 
 
 @jit
-def _slopes(choices, group, beta, coef, p, slope):
+def _slopes(choices, group, coef, p, slope):
     """Write slopes of log likelihoods in what coefficients are made of; `p` are expectations."""
     begin, end = choices.slots[group], choices.slots[group + 1]
     first, last = LANES * choices.rows[begin], LANES * choices.rows[end]
@@ -256,7 +256,7 @@ def slopes_rows(worker, start, stop, choices, tastes, values, slopes, J):
             _curvature(choices, group, coef, work[0], curvature)
             J[:, :, first:last] = curvature
         if slopes.size:
-            _slopes(choices, group, beta, coef, work[0], slope)
+            _slopes(choices, group, coef, work[0], slope)
             slopes[:, first:last] = slope
 
 
@@ -360,7 +360,7 @@ def _density(choices, group, population, gaussian, work, z, lanes, value, slope)
         for j in range(k + 1):
             _add(beta[k], population.root[k, j], x[j], 0)
     _expected(choices, group, beta, coef, buffers, value)
-    _slopes(choices, group, beta, coef, buffers[0], slope)
+    _slopes(choices, group, coef, buffers[0], slope)
     for k in range(d):
         q[k] = 0.0
         y[k] = 0.0
@@ -419,9 +419,7 @@ def swing_rows(worker, start, stop, choices, sites, population, noise, people):
             _add_product(gain, 0.5, v[k], v[k])
         for step in range(kicks + 1):
             share = 0.5 if step == 0 or step == kicks else 1.0
-            for k in range(d):
-                for i in range(LANES):
-                    v[k, i] += share * s[i] * (q[k, i] + z[k, i])
+            v += share * s * (q + z)
             if step == kicks:
                 break
             for i in range(LANES):
@@ -433,9 +431,8 @@ def swing_rows(worker, start, stop, choices, sites, population, noise, people):
             _add_product(gain, -0.5, v[k], v[k])
         for i in range(LANES):
             if gain[i] + value[i] > -noise.exponential[first + i]:
-                for k in range(d):
-                    tastes[k, first + i] = beta[k, i]
-                    white[k, first + i] = z[k, i]
+                tastes[:, first + i] = beta[:, i]
+                white[:, first + i] = z[:, i]
 
 
 @jit

@@ -172,7 +172,7 @@ def sequences_of(
         whens, clock = read_times(cells[time], time, every, week_start)
         passed = in_passed_time(whens, clock.unit, of_sequence, time)
         step = clock.steps(passed, time)
-        times.refuse_moved_times(passed, of_sequence, step, clock, time)
+        times.refuse_moved_times(passed, of_sequence, clock, time)
         if count is None:
             free = [name for name in columns if name not in named.values()]
             others = {name: columns[name][~unknown] for name in free}

@@ -198,9 +198,7 @@ def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
     return every if shared or every > _COARSEST * fits else fits
 
 
-def refuse_moved_times(
-    times: Array, sequence: IntArray, steps: IntArray, clock: Clock, name: str
-) -> None:
+def refuse_moved_times(times: Array, sequence: IntArray, clock: Clock, name: str) -> None:
     """Refuse steps that would move times: 2018 as a step of 2011, 2013.
 
     Raises
