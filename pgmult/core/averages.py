@@ -118,16 +118,12 @@ class Pair(NamedTuple):
 
 
 def average(
-    run: Run | None = None,
-    *,
-    over: object = None,
+    run: Run | None = None, *, over: object = None,
     set: Mapping[str, object] | None = None,  # noqa: A002
     by: str | Sequence[str] | Mapping[str, Sequence[object] | None] | None = None,
-    where: Mapping[str, object] | None = None,
-    weight: str | None = None,
-    caption: str = "",
+    where: Mapping[str, object] | None = None, weight: str | None = None, caption: str = "",
     probability: float = 0.9,
-) -> Estimand:
+) -> Estimand:  # fmt: skip
     """Average the probabilities of rows, draw by draw.
 
     Parameters
@@ -171,17 +167,12 @@ def average(
 
 
 def differences(
-    pairs: Sequence[Pair],
-    run: Run | None = None,
-    *,
-    over: object = None,
+    pairs: Sequence[Pair], run: Run | None = None, *, over: object = None,
     set: Mapping[str, object] | None = None,  # noqa: A002
-    by: str | Sequence[str] | None = None,
-    weight: str | None = None,
-    caption: str = "",
+    by: str | Sequence[str] | None = None, weight: str | None = None, caption: str = "",
     probability: float = 0.9,
     contrast: Callable[[FloatArray, FloatArray], FloatArray] = np.subtract,
-) -> Estimand:
+) -> Estimand:  # fmt: skip
     """Compare averages at two settings of a column, draw by draw, for each of some pairs.
 
     Parameters

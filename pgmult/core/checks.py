@@ -64,11 +64,9 @@ class PredictiveChecks(Answer):
 
     @classmethod
     def of(
-        cls,
-        draws: Iterable[tuple[Mapping[str, float], Mapping[str, float]]],
-        advice: Mapping[str, tuple[str, str]],
-        kinds: Mapping[str, Kind] | None = None,
-    ) -> "PredictiveChecks":
+        cls, draws: Iterable[tuple[Mapping[str, float], Mapping[str, float]]],
+        advice: Mapping[str, tuple[str, str]], kinds: Mapping[str, Kind] | None = None,
+    ) -> "PredictiveChecks":  # fmt: skip
         """The check of some statistics.
 
         Parameters

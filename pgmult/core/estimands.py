@@ -300,12 +300,9 @@ class Estimand(Checked, Answer):
         )  # fmt: skip
 
     def curves(
-        self,
-        along: str | None = None,
-        *,
-        only: Sequence[object] | None = None,
+        self, along: str | None = None, *, only: Sequence[object] | None = None,
         observed: tuple[object, ArrayLike] | None = None,
-    ) -> Lines:
+    ) -> Lines:  # fmt: skip
         """Means and intervals along a column of numbers or dates.
 
         Parameters

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import brief
 from pgmult.core.typing import Array, IntArray
 
+Known = Sequence[str] | NDArray[np.str_]
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
@@ -179,13 +180,9 @@ def is_missing(cell: object) -> bool:
 
 
 def find_labels(
-    known: Sequence[str] | NDArray[np.str_],
-    given: Iterable[Any],
-    name: str,
-    *,
-    what: str = "column",
+    known: Known, given: Iterable[Any], name: str, *, what: str = "column",
     new_levels: bool | None = None,
-) -> IntArray:
+) -> IntArray:  # fmt: skip
     """Where each of the given cells stands among the known labels.
 
     Parameters
@@ -234,14 +231,9 @@ def find_labels(
 
 
 def report_new_labels(
-    known: Sequence[str] | NDArray[np.str_],
-    given: Iterable[object],
-    name: str,
-    table: str,
-    *,
-    argument: str | None = None,
+    known: Known, given: Iterable[object], name: str, table: str, *, argument: str | None = None,
     asked: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """Say how many labels of a grouping column of new rows are not in the data, in one warning.
 
     Labels of which none is in the data are refused: a survey's "01" is no census' "1".
@@ -333,7 +325,7 @@ def _as_meant(label: str) -> float | str:
     return float(plain) if _NUMBER.fullmatch(plain) else plain
 
 
-def _twins(unknown: Sequence[str], known: Sequence[str] | NDArray[np.str_]) -> list[str]:
+def _twins(unknown: Sequence[str], known: Known) -> list[str]:
     """The known labels that some of the unknown ones are, written otherwise."""
     if not len(unknown):
         return []
@@ -341,7 +333,7 @@ def _twins(unknown: Sequence[str], known: Sequence[str] | NDArray[np.str_]) -> l
     return [meant[key] for key in dict.fromkeys(map(_as_meant, unknown)) if key in meant]
 
 
-def _nearest(text: str, known: Sequence[str] | NDArray[np.str_]) -> list[str]:
+def _nearest(text: str, known: Known) -> list[str]:
     """The known labels that are most like one that is not."""
     if twins := _twins([text], known):
         return twins
@@ -481,9 +473,8 @@ def as_looked_at(label: str) -> str:
 
 
 def total_of(
-    counts: Array, labels: Sequence[str], present: Array,
-    rows_at_least: int = 1,
-) -> int | None:  # fmt: skip
+    counts: Array, labels: Sequence[str], present: Array, rows_at_least: int = 1
+) -> int | None:
     """The category that is the sum of all others wherever it has a row, if one of three or more is.
 
     Parameters

@@ -99,14 +99,9 @@ class Score:
 
     @classmethod
     def of_draws(
-        cls,
-        log_p: FloatArray,
-        totals: IntArray,
-        *,
-        unit: IntArray | None = None,
-        times: IntArray | None = None,
-        left_out: bool = True,
-    ) -> "Score":
+        cls, log_p: FloatArray, totals: IntArray, *, unit: IntArray | None = None,
+        times: IntArray | None = None, left_out: bool = True,
+    ) -> "Score":  # fmt: skip
         """Score draws, which predict each observation given all others, or as they are.
 
         Parameters

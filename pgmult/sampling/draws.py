@@ -49,17 +49,12 @@ class Draws(Mapping[str, NDArray[Any]]):
     """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
-        self,
-        draws: "Mapping[str, NDArray[Any]]",
-        *,
-        dims: Mapping[str, Sequence[str]] | None = None,
-        coords: Mapping[str, ArrayLike] | None = None,
+        self, draws: Mapping[str, NDArray[Any]], *, dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, ArrayLike] | None = None, origin: Origin | None = None,
         sample_stats: Mapping[str, NDArray[Any]] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-        label_dims: frozenset[str] = frozenset(),
-        origin: Origin | None = None,
+        attrs: Mapping[str, Any] | None = None, label_dims: frozenset[str] = frozenset(),
         every: Mapping[str, int] | None = None,
-    ):
+    ):  # fmt: skip
         self._draws: DrawsInMemory | StoredDraws
         if isinstance(draws, StoredDraws):
             self._draws = draws

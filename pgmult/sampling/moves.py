@@ -38,12 +38,11 @@ import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 
+LogDensity = Callable[[FloatArray, BoolArray], FloatArray]
+
 
 def slice_sample(
-    rng: Generator,
-    log_density: Callable[[FloatArray, BoolArray], FloatArray],
-    x: FloatArray,
-    width: float = 1.0,
+    rng: Generator, log_density: LogDensity, x: FloatArray, width: float = 1.0
 ) -> FloatArray:
     """One slice update of each scalar in `x`.
 
@@ -87,12 +86,9 @@ def slice_sample(
 
 
 def elliptical_slice(
-    rng: Generator,
-    log_likelihood: Callable[[FloatArray, BoolArray], FloatArray],
-    x: FloatArray,
-    prior_draw: FloatArray,
+    rng: Generator, log_likelihood: LogDensity, x: FloatArray, prior_draw: FloatArray,
     prior_mean: FloatArray | float = 0.0,
-) -> FloatArray:
+) -> FloatArray:  # fmt: skip
     """One elliptical slice update of each vector in `x`.
 
     Parameters

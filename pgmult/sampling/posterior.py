@@ -120,11 +120,9 @@ class Posterior(Draws):
         return sorted({*super().__dir__(), *([] if family is None else family.answers(self))})
 
     def summary(
-        self,
-        var_names: str | Sequence[str] | None = None,
-        *,
+        self, var_names: str | Sequence[str] | None = None, *,
         max_entries: int | None = _SUMMARY_ENTRIES,
-    ) -> Summary:
+    ) -> Summary:  # fmt: skip
         """Mean, sd, 5 % and 95 % quantiles and diagnostics of every entry.
 
         Parameters

@@ -42,22 +42,11 @@ from typing import Annotated, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pgmult.core import sealed
 from pgmult.core.arguments import as_mapping
 from pgmult.core.mapped import ArrayFile, MappedArray
 from pgmult.core.parameters import Checked, whole
-from pgmult.core.sealed import (
-    locked,
-    parsed_array,
-    read_bytes,
-    read_json,
-    read_npz,
-    reading,
-    seed_of,
-    sync_folder,
-    write,
-    write_json,
-    write_npz,
-)
+from pgmult.core.sealed import reading, seed_of
 from pgmult.core.typing import Array, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
@@ -99,7 +88,7 @@ class DrawsFile:
 
     def read(self, kind: Kind | None = None) -> Array:
         """The draws, ``(stop - start, ...)``, after checking every byte."""
-        content = read_bytes(self.path)
+        content = sealed.read_bytes(self.path)
         checksum = zlib.crc32(content, self.seed)
         if checksum != self.crc:
             raise ValueError(
@@ -107,7 +96,7 @@ class DrawsFile:
                 f" {self.crc:08x} (pgmult.load(..., damaged='drop') reads the draws before it)"
             )
         with reading(self.path):
-            array = parsed_array(content)
+            array = sealed.parsed_array(content)
             shape, dtype = kind or (array.shape[1:], array.dtype)
             shape = self.stop - self.start, *shape
             if (array.shape, array.dtype) != (shape, dtype):
@@ -167,7 +156,7 @@ class RunReader:
         self.path = Path(path)
         file = self.path / "meta.json"
         try:
-            self.meta = read_json(file)
+            self.meta = sealed.read_json(file)
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 errno.ENOENT, "not a run directory of pgmult: there is no meta.json", str(self.path)
@@ -198,15 +187,12 @@ class RunReader:
 
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
-        return read_npz(self.path / "coords.npz", self._seed("coords.npz"))
+        return sealed.read_npz(self.path / "coords.npz", self._seed("coords.npz"))
 
     def inputs(
-        self,
-        modules: Collection[str] = (),
-        names: Collection[str] = ("data", "starts"),
-        *,
+        self, modules: Collection[str] = (), names: Collection[str] = ("data", "starts"), *,
         check: bool = True,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         """What the run was begun with, ``{"data": ..., "starts": ...}``.
 
         Arrays in files of their own are read now, and checked, unless `check` is False:
@@ -307,7 +293,7 @@ class RunWriter(RunReader):
     def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
         if lock is None:
             RunReader(path)  # nothing is touched unless it is a run
-            lock = locked(Path(path), *_LOCK_ERRORS)
+            lock = sealed.locked(Path(path), *_LOCK_ERRORS)
         self._lock = lock
         try:
             super().__init__(path)
@@ -318,12 +304,9 @@ class RunWriter(RunReader):
 
     @classmethod
     def create(
-        cls,
-        path: str | os.PathLike[str],
-        meta: Mapping[str, Any],
-        coords: Mapping[str, Array],
+        cls, path: str | os.PathLike[str], meta: Mapping[str, Any], coords: Mapping[str, Array],
         inputs: Mapping[str, object] | None,
-    ) -> "RunWriter":
+    ) -> "RunWriter":  # fmt: skip
         """Begin a run in a new or empty directory, and lock it before anything is written.
 
         Raises
@@ -342,18 +325,18 @@ class RunWriter(RunReader):
         identity = secrets.token_hex(8)
         arrays = None if inputs is None else _arrays_of(inputs)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = locked(folder, *_LOCK_ERRORS)
+        lock = sealed.locked(folder, *_LOCK_ERRORS)
         try:
             _refuse_occupied(folder)  # another process may have been quicker
             for chain in range(meta["chains"]):
                 (folder / f"chain-{chain}").mkdir(exist_ok=True)
-            # .npy files hold labels of mixed types as strings
             mixed = {n: x.astype(np.str_) for n, x in coords.items() if x.dtype.hasobject}
-            write_npz(folder / "coords.npz", {**coords, **mixed}, seed_of(identity, "coords.npz"))
-            write_json(folder / "meta.json", {"pgmult_run": SCHEMA, "id": identity, **meta})
+            labels = {**coords, **mixed}  # .npy files hold those of mixed types as strings
+            sealed.write_npz(folder / "coords.npz", labels, seed_of(identity, "coords.npz"))
+            sealed.write_json(folder / "meta.json", {"pgmult_run": SCHEMA, "id": identity, **meta})
             if arrays is not None:
-                write_npz(folder / "inputs.npz", arrays, seed_of(identity, "inputs.npz"))
-                sync_folder(folder)
+                sealed.write_npz(folder / "inputs.npz", arrays, seed_of(identity, "inputs.npz"))
+                sealed.sync_folder(folder)
         except BaseException:
             lock.close()
             raise
@@ -368,7 +351,7 @@ class RunWriter(RunReader):
     def update(self, **changes: Any) -> None:
         """Change entries of ``meta.json``."""
         self.meta |= changes
-        write_json(self.path / "meta.json", self.meta)
+        sealed.write_json(self.path / "meta.json", self.meta)
 
     def chain(self, number: int) -> "ChainWriter":
         """Go on with a chain, after dropping what its checkpoint does not count."""
@@ -377,7 +360,7 @@ class RunWriter(RunReader):
             if piece.stop > counters.kept // self.every.get(piece.path.name.partition(".")[0], 1):
                 piece.path.unlink()
         _drop_unfinished(folder)
-        sync_folder(folder)
+        sealed.sync_folder(folder)
         return ChainWriter(folder, self.meta["id"], counters, self.every)
 
 
@@ -422,13 +405,13 @@ class ChainWriter:
             start = self._kept // self._every.get(name, 1)
             label = f"{name}.{start:09}-{start + len(values):09}"
             crc = zlib.crc32(content, self._seed(label))
-            write(self._folder / f"{label}.{crc:08x}.npy", content)
+            sealed.write(self._folder / f"{label}.{crc:08x}.npy", content)
         if self._waiting:
-            sync_folder(self._folder)
+            sealed.sync_folder(self._folder)
         kinds = {name: (shape, dtype.str) for name, (shape, dtype) in self._kinds.items()}
         record = {"kept": stop, "kinds": kinds, **checkpoint}
         write_bundle(self._folder / "checkpoint.npz", record, self._seed("checkpoint.npz"))
-        sync_folder(self._folder)
+        sealed.sync_folder(self._folder)
         self._kept, self._drawn, self._waiting, self.waiting = stop, 0, {}, 0
         ended = time.monotonic()
         self._next_time = ended + max(FLUSH_SECONDS, (ended - began) / FLUSH_SHARE)
@@ -451,13 +434,9 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
     """
 
     def __init__(
-        self,
-        run: RunReader,
-        names: Collection[str],
-        kept: Mapping[int, int],
-        num_draws: int,
+        self, run: RunReader, names: Collection[str], kept: Mapping[int, int], num_draws: int,
         kinds: Mapping[str, Kind],
-    ):
+    ):  # fmt: skip
         self._arrays: dict[str, Array] = {}
         self._num_draws, self._kinds = num_draws, kinds
         self.every = {name: n for name, n in run.every.items() if name in names}
@@ -560,23 +539,19 @@ def _drop_unfinished(folder: Path) -> None:
 
 def write_bundle(path: Path, value: Mapping[str, object], seed: int, *, sync: bool = True) -> None:
     """Write a mapping of encodable values: see `pgmult.sampling.codec` and `write_npz`."""
-    write_npz(path, _arrays_of(value), seed, sync=sync)
+    sealed.write_npz(path, _arrays_of(value), seed, sync=sync)
 
 
 def read_bundle(
-    path: Path,
-    seed: int,
-    names: Collection[str],
-    modules: Collection[str] = (),
-    *,
+    path: Path, seed: int, names: Collection[str], modules: Collection[str] = (), *,
     check: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """These entries of a mapping that `write_bundle` wrote."""
 
     def wanted(key: str) -> bool:
         return "." not in key or key.split(".")[1] in names
 
-    arrays = read_npz(path, seed, wanted)
+    arrays = sealed.read_npz(path, seed, wanted)
     with reading(path):
         entries = json.loads(arrays["tree"].tobytes())["$dict"]
         files = json.loads(arrays["files"].tobytes()) if "files" in arrays else {}

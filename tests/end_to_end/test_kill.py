@@ -149,7 +149,6 @@ def test_killed_between_any_two_writes(tmp_path, unbroken, act, stage):
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    proper(path, *content, **options)\n"
         "setattr(place, act, dying)\n"
-        "store.write = sealed.write\n"
         "pgmult.sample(Normal(), values(), store=sys.argv[1], cores=1, **SETTINGS)\n"
     )
     here = Path(__file__).parent

@@ -581,7 +581,7 @@ def test_two_creators_at_once(tmp_path):
 
 def test_the_lock_is_held_from_the_look_to_the_end(tmp_path, monkeypatch):
     """A run that another process began between the first look and the lock is left alone."""
-    lock, begun = store.locked, []
+    lock, begun = sealed.locked, []
 
     def slowly(folder, *words):
         if not begun:
@@ -589,7 +589,7 @@ def test_the_lock_is_held_from_the_look_to_the_end(tmp_path, monkeypatch):
             sample(folder)
         return lock(folder, *words)
 
-    monkeypatch.setattr(store, "locked", slowly)
+    monkeypatch.setattr(sealed, "locked", slowly)
     with pytest.raises(FileExistsError, match="holds a run"):
         sample(tmp_path / "run", random_seed=1)
     assert pgmult.load(tmp_path / "run").attrs["random_seed"] == OPTIONS["random_seed"]
