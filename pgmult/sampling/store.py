@@ -47,6 +47,7 @@ from pgmult.core.arguments import as_mapping
 from pgmult.core.mapped import ArrayFile, MappedArray
 from pgmult.core.parameters import Checked, whole
 from pgmult.core.sealed import reading, seed_of
+from pgmult.core.tables import Lazily
 from pgmult.core.typing import Array, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
@@ -420,7 +421,7 @@ class ChainWriter:
         return seed_of(self._identity, self._folder.name, name)
 
 
-class StoredDraws(Mapping[str, NDArray[Any]]):
+class StoredDraws(Lazily[NDArray[Any]]):
     """Variables of a run directory, ``(chain, draw, ...)``, each read when it is first used.
 
     Parameters
@@ -437,7 +438,7 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         self, run: RunReader, names: Collection[str], kept: Mapping[int, int], num_draws: int,
         kinds: Mapping[str, Kind],
     ):  # fmt: skip
-        self._arrays: dict[str, Array] = {}
+        super().__init__(names, self._whole)
         self._num_draws, self._kinds = num_draws, kinds
         self.every = {name: n for name, n in run.every.items() if name in names}
         self._parts: dict[str, list[list[DrawsFile]]] = {}
@@ -450,19 +451,8 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
         """How many draws there are of a variable."""
         return self._num_draws // self.every.get(name, 1)
 
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._arrays:
-            self._arrays[name] = self._gathered(name, self._kinds[name][0], lambda values: values)
-        return self._arrays[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._parts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
+    def _whole(self, name: str) -> Array:
+        return self._gathered(name, self._kinds[name][0], lambda values: values)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         """``(chain, draw, ...)`` of a variable, without reading its draws."""
@@ -470,14 +460,14 @@ class StoredDraws(Mapping[str, NDArray[Any]]):
 
     def entries(self, name: str, chosen: IntArray) -> NDArray[Any]:
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
-        if name in self._arrays:
-            return flat_entries(self._arrays[name], 2)[:, :, chosen]
+        if name in self._found:
+            return flat_entries(self._found[name], 2)[:, :, chosen]
         return self._gathered(name, (len(chosen),), lambda x: flat_entries(x, 1)[:, chosen])
 
     def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
         """The draws of one chain in order, holding one part in memory at a time."""
-        if name in self._arrays:
-            yield from self._arrays[name][chain]
+        if name in self._found:
+            yield from self._found[name][chain]
             return
         for piece in self._parts[name][chain]:
             yield from piece.read(self._kinds[name])[: self._size(name) - piece.start]
