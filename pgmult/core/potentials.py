@@ -6,7 +6,7 @@ need no clipping, and several observations of one x simply add.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,29 @@ from pgmult.core.validate import as_finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DiagonalPotential:
+class _Potential:
+    J: NDArray[np.float64]
+    h: NDArray[np.float64]
+
+    more_axes: ClassVar[int]  # of J than of h
+
+    def __post_init__(self) -> None:
+        """Float64 arrays are taken as they are, a sweep's among them, where their shapes agree."""
+        for name in ("J", "h"):
+            value = getattr(self, name)
+            if type(value) is not np.ndarray or value.dtype != np.float64:
+                object.__setattr__(self, name, as_finite(value, name))
+        J, h, more = self.J.shape, self.h.shape, self.more_axes
+        if (more and h == ()) or h + h[-1:] * more != J:
+            wanted = f"the shape of h{', and a last axis more' * more}"
+            raise ValueError(f"J must have {wanted}, got J {J} and h {h}")
+
+    def __add__(self, other: Self) -> Self:
+        """The product of the two potentials."""
+        return type(self)(self.J + other.J, self.h + other.h)
+
+
+class DiagonalPotential(_Potential):
     """Elementwise exp(-J x**2 / 2 + h x).
 
     Attributes
@@ -26,23 +48,15 @@ class DiagonalPotential:
         Linear term: precision times mean.
     """
 
-    J: NDArray[np.float64]
-    h: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        _check(self, 0)
-
-    def __add__(self, other: "DiagonalPotential") -> "DiagonalPotential":
-        """The product of the two potentials."""
-        return DiagonalPotential(self.J + other.J, self.h + other.h)
+    __slots__ = ()
+    more_axes = 0
 
     def dense(self) -> "DensePotential":
         """The same potential with J as a matrix."""
         return DensePotential(self.J[..., None] * np.eye(self.J.shape[-1]), self.h)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DensePotential:
+class DensePotential(_Potential):
     """exp(-x' J x / 2 + h' x).
 
     Attributes
@@ -53,34 +67,13 @@ class DensePotential:
         Linear term.
     """
 
-    J: NDArray[np.float64]
-    h: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        _check(self, 1)
-
-    def __add__(self, other: "DensePotential") -> "DensePotential":
-        """The product of the two potentials."""
-        return DensePotential(self.J + other.J, self.h + other.h)
-
-
-def _check(potential: Any, more_axes: int) -> None:
-    """Float64 arrays are taken as they are, a sweep's among them, where their shapes agree."""
-    for name in ("J", "h"):
-        value = getattr(potential, name)
-        if type(value) is not np.ndarray or value.dtype != np.float64:
-            object.__setattr__(potential, name, as_finite(value, name))
-    J, h = potential.J.shape, potential.h.shape
-    if (more_axes and h == ()) or h + h[-1:] * more_axes != J:
-        raise ValueError(
-            f"J must have the shape of h{', and a last axis more' * more_axes}, got J {J} and h {h}"
-        )
+    __slots__ = ()
+    more_axes = 1
 
 
 def as_potential(value: object) -> DiagonalPotential | DensePotential:
     """`value`, if it is a potential."""
     if not isinstance(value, DiagonalPotential | DensePotential):
-        raise TypeError(
-            f"potential must be a DiagonalPotential or a DensePotential, got {type(value).__name__}"
-        )
+        got = type(value).__name__
+        raise TypeError(f"potential must be a DiagonalPotential or a DensePotential, got {got}")
     return value
