@@ -84,20 +84,14 @@ class PredictiveChecks(Answer):
             np.array([[of[name] for name in names] for of in each], dtype=np.float64)
             for each in both
         )
-        above, equal = (made > observed).mean(axis=0), (made == observed).mean(axis=0)
-        p = above + 0.5 * equal
+        p = np.asarray((made > observed).mean(axis=0) + 0.5 * (made == observed).mean(axis=0))
         excess = np.abs((observed - made).mean(axis=0)) / np.maximum(made.std(axis=0), 1e-300)
         size = dict(zip(names, excess.tolist(), strict=True))
-        said = [
-            sentence
-            for side, is_odd in enumerate((p < _ODD, p > 1.0 - _ODD))
-            for sentence in _most_extreme(
-                {n: advice[n][side] for n, odd in zip(names, is_odd, strict=True) if odd},
-                size, kinds or {},
-            )
-        ]  # fmt: skip
-        verdict = " ".join(said) or _agreement(names)
-        return cls(names, observed, made, np.asarray(p), verdict)
+        sentences = list[str]()
+        for side, is_odd in enumerate((p < _ODD, p > 1.0 - _ODD)):
+            odd = {names[i]: advice[names[i]][side] for i in np.flatnonzero(is_odd)}
+            sentences += _most_extreme(odd, size, kinds or {})
+        return cls(names, observed, made, p, " ".join(sentences) or _agreement(names))
 
     def table(self) -> Table:
         """A row a statistic: of the data, of what the model makes, and p."""
@@ -119,9 +113,8 @@ class PredictiveChecks(Answer):
 
         Differences are in standard deviations of the simulated statistic, with 90 % intervals.
         """
-        gaps = self.observed - self.draws
         scale = self.draws.std(axis=0)
-        gaps = gaps / np.where(scale > 0.0, scale, 1.0)
+        gaps = (self.observed - self.draws) / np.where(scale > 0.0, scale, 1.0)
         lower, upper = np.quantile(gaps, [0.05, 0.95], axis=0)
         return Forest(
             labels=self.statistics, mean=gaps.mean(axis=0)[None], lower=lower[None],

@@ -74,10 +74,7 @@ _MONTH = f"({'|'.join(_MONTHS)})[a-z]*\\.?"
 _TEXTS: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"(\d{4})[- ]?q([1-4])", lambda year, q: f"{year}-{3 * int(q) - 2:02}"),
     (r"q([1-4])[-/ ]?(\d{4})", lambda q, year: f"{year}-{3 * int(q) - 2:02}"),
-    (
-        r"(\d{4})[- ]?w(\d{1,2})",
-        lambda year, week: datetime.date.fromisocalendar(int(year), int(week), 1),
-    ),
+    (r"(\d{4})[- ]?w(\d{1,2})", lambda y, w: datetime.date.fromisocalendar(int(y), int(w), 1)),
     (rf"{_MONTH}[- ](\d{{4}})", lambda m, year: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
     (rf"(\d{{4}})[- ]{_MONTH}", lambda year, m: f"{year}-{_MONTHS.index(m.lower()) + 1:02}"),
     (r"(\d{4})[/-](\d{2}|\d{4})", _school_year),

@@ -206,8 +206,7 @@ class Estimand(Checked, Answer):
         place, axis = self.axis_of(column)
         columns = self.columns_of(axis)
         rows = np.flatnonzero(which_of(columns[column], [label], column) == 0)
-        draws: FloatArray = np.take(self.draws, rows, axis=place + 1)
-        labels = {other: self.labels[other] for other in self.axes if other in self.labels}
+        draws, labels = np.take(self.draws, rows, axis=place + 1), dict(self.labels)
         axes, said = self.axes, f"{column} {value_texts([label])[0]}"
         others = {name: _taken(values, rows) for name, values in columns.items() if name != column}
         if len(rows) == 1:

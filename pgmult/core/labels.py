@@ -501,12 +501,10 @@ def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
 
     >>> warn_of_look_alikes(["Ada", "Ben"], "column 'name'")
     """
-    first: dict[str, str] = {}
-    pairs = [
-        (first[key], label)
-        for label in map(str, labels)
-        if first.setdefault(key := as_looked_at(label), label) != label
-    ]
+    first, pairs = dict[str, str](), list[tuple[str, str]]()
+    for label in map(str, labels):
+        if (known := first.setdefault(as_looked_at(label), label)) != label:
+            pairs.append((known, label))
     if pairs:
         one, other = pairs[0]
         more = f", and {len(pairs) - 1:,} more so" if len(pairs) > 1 else ""

@@ -29,12 +29,8 @@ def public_names(
         ``__name__`` and ``__file__`` of its ``__init__.py``.
     """
     stub = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
-    origins = {
-        alias.name: node.module or ""
-        for node in ast.parse(stub).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    nodes = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
+    origins = {alias.name: node.module or "" for node in nodes for alias in node.names}
     names = sorted(origins)
 
     def load(name: str) -> Any:

@@ -278,18 +278,15 @@ def run_in_words(run: Any, waited: float | None = None) -> str:
     """
     attrs = run.attrs
     is_cut = "ended" not in attrs and run.num_draws < attrs.get("draws", 0)
-    seconds = f", {waited:.0f} s" if waited is not None else ""
-    if waited is None and "seconds" in attrs:
-        seconds = f", {max(attrs['seconds']):.0f} s of sampling"
-    words = [
-        f"{run.num_chains} x {run.num_draws} draws",
-        f" (of {attrs['draws']} planned)" if is_cut else "",
-        f" after {attrs['tune']} sweeps of tuning" if "tune" in attrs else "",
-        seconds,
-        f", seed {attrs['random_seed']}" if "random_seed" in attrs else "",
-        f"; ended {attrs['ended']}" if "ended" in attrs else "",
-    ]
-    return "".join(words)
+    words = f"{run.num_chains} x {run.num_draws} draws"
+    words += f" (of {attrs['draws']} planned)" if is_cut else ""
+    words += f" after {attrs['tune']} sweeps of tuning" if "tune" in attrs else ""
+    if waited is not None:
+        words += f", {waited:.0f} s"
+    elif "seconds" in attrs:
+        words += f", {max(attrs['seconds']):.0f} s of sampling"
+    words += f", seed {attrs['random_seed']}" if "random_seed" in attrs else ""
+    return words + (f"; ended {attrs['ended']}" if "ended" in attrs else "")
 
 
 def page(title: str, *body: object, style: Markup | None = None) -> Markup:

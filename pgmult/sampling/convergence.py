@@ -69,19 +69,14 @@ def convergence_problems(draws: Draws) -> str:
         worst = sorted((value, label) for label, value in bad.items())[:4]
         listed = ", ".join(f"{label} {abs(value):.3g}" for value, label in worst)
         problems += [f"{len(bad)} have {what} (worst: {listed})"] if bad else []
-    sentences = [
-        f"{matches.headline(f'{axis}s')}: the others are of modes that chains do not cross, and"
-        " more draws do not join them."
-        for axis, matches in matched.items()
-        if not matches.by_all.all()
-    ]
+    why = "the others are of modes that chains do not cross, and more draws do not join them"
+    apart = {f"{axis}s": matches for axis, matches in matched.items() if not matches.by_all.all()}
+    sentences = [f"{matches.headline(labels)}: {why}." for labels, matches in apart.items()]
     if problems:
         checks = f" (checked of {'; '.join(notes)})" if notes else ""
         where = ", each within its chains," if matched else ""
-        sentences.append(
-            f"of {checked} kept values{where} {'; '.join(problems)}{checks}."
-            f" {_what_helps(high, moving)}"
-        )
+        found = f"of {checked} kept values{where} {'; '.join(problems)}{checks}."
+        sentences.append(f"{found} {_what_helps(high, moving)}")
     return " ".join(sentences)
 
 
@@ -174,9 +169,9 @@ def chains_in_words(posterior: Draws, parts: Mapping[str, str]) -> list[str]:
         ess = np.append(diagnostics.ess_bulk(values), chains * num_draws)
         moving = moving if worst else _moving(values)
         worst[what] = float(np.nanmax(r_hat)), float(np.nanmin(ess))
+    of = f"independent draws of {chains * num_draws}"
     details = [
-        f"{name}: split R-hat at most {r_hat:.3f}, worth at least {ess:.0f} independent draws of"
-        f" {chains * num_draws}."
+        f"{name}: split R-hat at most {r_hat:.3f}, worth at least {ess:.0f} {of}."
         for name, (r_hat, ess) in worst.items()
     ]
     if not worst:

@@ -51,11 +51,8 @@ class Origin:
 
     def encoded(self) -> dict[str, object]:
         """The origin in types that JSON has, for a run directory."""
-        return {
-            "model": encode(self.model, place="model"),
-            "link": encode(self.link, place="link"),
-            "data_hash": self.data_hash,
-        }
+        both = {name: encode(getattr(self, name), place=name) for name in ("model", "link")}
+        return {**both, "data_hash": self.data_hash}
 
     @classmethod
     def stored(cls, run: RunReader, model: object) -> "Origin | None":
