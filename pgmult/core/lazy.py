@@ -18,6 +18,28 @@ from pathlib import Path
 from typing import Any
 
 
+def optional(module: str, needs: str, extra: str, package: str = "") -> Any:
+    """A module that needs an optional package; an error says how to install that.
+
+    Parameters
+    ----------
+    module : str
+    needs : str
+        What needs which package, in words.
+    extra : str
+        The extra of this package that brings it.
+    package : str, optional
+        The package, where it is not that of the module.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing != (package or module.partition(".")[0]):
+            raise
+        raise ImportError(f"{needs}: pip install 'pgmult[{extra}]'") from error
+
+
 def public_names(
     package: str, file: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
@@ -39,14 +61,8 @@ def public_names(
         origin = origins[name]
         if origin == package:
             return import_module(f"{package}.{name}")
-        try:
-            module = import_module(origin)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "sklearn":
-                raise
-            needs = "scikit-learn 1.6 or later: pip install 'pgmult[sklearn]'"
-            raise ImportError(f"{package}.{name} needs {needs}") from error
-        value = getattr(module, name, None)
+        needs = f"{package}.{name} needs scikit-learn 1.6 or later"
+        value = getattr(optional(origin, needs, "sklearn", "sklearn"), name, None)
         if value is None:
             value = import_module(f"{origin}.{name}")
         setattr(sys.modules[package], name, value)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
+from pgmult.core.lazy import optional
 from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
 
@@ -257,11 +258,8 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     names = [str(key) for key in getattr(table, "columns", ())]
     if len(set(names)) < len(names) and not hasattr(table, "column_names"):
         raise ValueError(f"{name} must have columns of different names, got {', '.join(names)}")
-    try:
-        import narwhals.stable.v1 as narwhals
-    except ImportError:
-        hint = "pip install 'pgmult[tables]' (or pass a mapping from name to column)"
-        raise ImportError(f"{name} is a data frame, which needs narwhals: {hint}") from None
+    needs = f"{name} is a data frame, not a mapping from name to column, and needs narwhals"
+    narwhals = optional("narwhals.stable.v1", needs, "tables")
     try:
         frame = narwhals.from_native(table, eager_only=True)
     except Exception as error:
@@ -609,8 +607,6 @@ def as_frame(columns: Mapping[str, Array]) -> "DataFrame":
     ImportError
         If pandas is missing.
     """
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("data frames need pandas: pip install 'pgmult[tables]'") from None
-    return pandas.DataFrame(dict(columns))
+    pandas = optional("pandas", "data frames need pandas", "tables")
+    frame: DataFrame = pandas.DataFrame(dict(columns))
+    return frame

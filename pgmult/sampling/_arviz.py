@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from pgmult.core.lazy import optional
 from pgmult.core.machine import available_memory
 from pgmult.core.typing import Array, PredictsRows, PredictsRowsInTurn
 from pgmult.sampling.draws import Draws
@@ -24,7 +25,9 @@ _STATS = {"log_likelihood": "total_log_likelihood"}
 
 def to_arviz(posterior: Draws, data: object, random_seed: int) -> Any:
     """See `Posterior.to_arviz`."""
-    arviz = _arviz()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.x when imported
+        arviz = optional("arviz", "to_arviz needs ArviZ", "arviz")
     posterior = posterior.whole()
     stats = {_STATS.get(name, name): values for name, values in posterior.sample_stats.items()}
     groups: dict[str, Any] = {"posterior": dict(posterior), "sample_stats": stats}
@@ -50,19 +53,6 @@ def to_arviz(posterior: Draws, data: object, random_seed: int) -> Any:
 
 
 _DRAWN = ("log_likelihood", "posterior_predictive")
-
-
-def _arviz() -> Any:
-    """The package; an error says how to install it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # 0.23 announces 1.x when imported
-            import arviz
-    except ModuleNotFoundError as error:
-        if error.name != "arviz":
-            raise
-        raise ImportError("to_arviz needs ArviZ: pip install 'pgmult[arviz]'") from error
-    return arviz
 
 
 def _of_rows(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pgmult.core.arguments import as_kind
+from pgmult.core.lazy import optional
 from pgmult.core.markup import Markup, joined, style_sheet, tag
 from pgmult.core.tabled import wrapped
 
@@ -131,11 +132,9 @@ def dashes_of(number: int) -> str | None:
 
 def new_figure(width: float, height: float) -> Canvas:
     """A figure that no global state knows, with room for its labels."""
-    try:
-        from matplotlib.figure import Figure as Canvas
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'pgmult[plots]'") from None
-    return Canvas(figsize=(width, height), layout="constrained")
+    matplotlib = optional("matplotlib.figure", "plots need matplotlib", "plots")
+    canvas: Canvas = matplotlib.Figure(figsize=(width, height), layout="constrained")
+    return canvas
 
 
 def axes_or_new(axes: Axes | None, width: float, height: float) -> Axes:

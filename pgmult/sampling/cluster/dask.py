@@ -12,6 +12,7 @@ Sums come directly from the worker if the driver can reach it, and through the s
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError, Future
@@ -19,6 +20,7 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
+from pgmult.core.lazy import optional
 from pgmult.sampling.cluster.executors import PATIENCE, Patient, WorkersLostError
 from pgmult.sampling.cluster.tasks import Done, Task, work
 
@@ -43,7 +45,7 @@ class DaskCluster(Patient):
 
     def __init__(self, client: Any, *, patience: float = PATIENCE):
         super().__init__(patience)
-        distributed = _distributed()
+        distributed = optional("distributed", "a Dask cluster needs dask", "dask")
         self._own = isinstance(client, str)
         try:
             self._client = distributed.Client(client, timeout=_CONNECT) if self._own else client
@@ -109,7 +111,7 @@ class DaskCluster(Patient):
 
     def _answer(self, future: Any, address: str, limit: float) -> Done | None:
         """Wait for a result, or an error of the task's own; None if its worker is lost."""
-        distributed = _distributed()
+        distributed: Any = sys.modules["distributed"]
 
         async def gather() -> Done | None:
             try:
@@ -153,11 +155,3 @@ class DaskCluster(Patient):
                     load = {n: self._homes.count(n) / threads for n, threads in alive.items()}
                     self._homes[i] = min(load, key=lambda n: load[n])
                     self._threads |= alive
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError("a Dask cluster needs dask: pip install 'pgmult[dask]'") from error
-    return distributed

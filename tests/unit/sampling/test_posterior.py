@@ -240,7 +240,7 @@ def test_summary_from_disk_reads_no_whole_variable(posterior, tmp_path):
     again = pgmult.load(tmp_path / "saved")
     table = again.summary("cov", max_entries=2)
     assert table.rows == ("cov[left, left]", "cov[right, right]")
-    assert again._draws._arrays == {}
+    assert again._draws._found == {}
     np.testing.assert_array_equal(again["cov"], posterior["cov"])
     assert str(again.summary("cov", max_entries=2)) == str(table)
 
