@@ -244,8 +244,8 @@ class Trace:
         flat = np.asarray(value, dtype=np.float64).ravel()
         if self._chosen is None:
             size = min(_ENTRIES, len(flat))
-            self._chosen = np.linspace(0, len(flat) - 1, size).astype(np.int64) if size else None
-        self._draws[chain].append(flat[:0] if self._chosen is None else flat[self._chosen])
+            self._chosen = np.linspace(0, len(flat) - 1, size).astype(np.int64)
+        self._draws[chain].append(flat[self._chosen])
 
     def _first(self, draws: int | None) -> FloatArray:
         """All chains' first draws, ``(chain, draw, entries)``."""
