@@ -45,14 +45,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
+from pgmult.core.parameters import whole
 from pgmult.core.sweeps import Sampled, sampler_of
 from pgmult.core.typing import Array, FloatArray, Generator, IntArray, variable
-from pgmult.core.validate import as_positive_int, new_key
+from pgmult.core.validate import new_key
 
 BLOCK_ROWS = 2048
 """Rows of a block, unless a model says otherwise."""
-
-_MOST_ROWS = 2**31
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -280,9 +279,8 @@ def as_block_model(model: Any) -> SweepsInBlocks[Any, Any]:
     return model  # type: ignore[no-any-return]
 
 
-def as_block_rows(value: object, name: str = "block_rows") -> int:
-    """A number of rows for each block."""
-    return as_positive_int(value, name, maximum=_MOST_ROWS)
+as_block_rows = whole(maximum=2**31)
+"""A check: a number of rows for each block."""
 
 
 def blocks(num_rows: int, block_rows: int) -> list[slice]:
