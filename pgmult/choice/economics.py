@@ -169,14 +169,13 @@ def _ratios(
     by_group /= np.maximum(np.bincount(group, weight, num_groups), 1e-300)[:, None, None]
     alike = np.allclose(prices, by_group[group, 0], rtol=10.0 * _SAME)
     differs = np.abs(prices[:, random]).max(initial=0.0) > 0.0 or not alike
-    times = 1 if not differs else max(1, _POINTS // len(group))
-    row, rng = np.repeat(np.arange(len(group)), times), np.random.default_rng(0)
-    points = 1 << int(np.ceil(np.log2(len(row))))
     average = np.column_stack([people.population(run, max_draws)[0], np.ones(len(mean))])
     averages = np.einsum("gjk,sk->sgj", by_group, average)
     price_of = averages[:, :, 0] @ np.bincount(group, weight, num_groups)
     if not differs:
         return averages[:, :, 1:] / averages[:, :, :1], price_of
+    row = np.repeat(np.arange(len(group)), max(1, _POINTS // len(group)))
+    points, rng = 1 << int(np.ceil(np.log2(len(row)))), np.random.default_rng(0)
     out = np.empty((len(mean), num_groups, size - 1))
     for s in range(len(mean)):
         z = people.normal_points(points, len(random), rng)
@@ -188,12 +187,10 @@ def _ratios(
     return out, price_of
 
 
-def _medians(
-    values: FloatArray, weight: FloatArray, group: IntArray, num_groups: int
-) -> FloatArray:
-    """Weighted medians of columns in each group, ``(num_groups, num_columns)``."""
-    out = np.full((num_groups, values.shape[1]), np.nan)
-    for g in range(num_groups):
+def _medians(values: FloatArray, weight: FloatArray, group: IntArray, size: int) -> FloatArray:
+    """Weighted medians of columns in each of so many groups, ``(num_groups, num_columns)``."""
+    out = np.full((size, values.shape[1]), np.nan)
+    for g in range(size):
         rows = np.flatnonzero(group == g)
         for j, column in enumerate(values[rows].T if len(rows) else []):
             order = np.argsort(column)

@@ -65,12 +65,11 @@ def _wide(options: argparse.Namespace, table: "DataTable") -> dict[str, object]:
     choice = None if outcome in patterns else outcome  # of each alternative: ranks or shares
     if choice is None:
         patterns = {outcome: patterns.pop(outcome)} | patterns
-    attributes = wide_columns(table, choice, patterns, without=options.none)
+    attributes, name = wide_columns(table, choice, patterns, without=options.none), "--available"
     available: dict[str, Any] = {}
     if options.available:
-        of = {"--available": options.available}
-        found = wide_columns(table, choice, of, partial=True, without=options.none)
-        available = found["--available"]
+        of = {name: options.available}
+        available = wide_columns(table, choice, of, partial=True, without=options.none)[name]
     weight = shared.columns_in(options.weight, table)
     beside = {choice, *weight, *available.values(), *set(parsed.columns) - set(attributes)}
     others = sorted(name for name in beside if name is not None and name in table.cells)
@@ -96,12 +95,12 @@ def _long(
             place = available.get(label)
             truth = None if place is None else truth_of(table.cells[place].values)
             gaps |= lacks if truth is None else lacks & truth
-    left_out = [f"{row + 1:,}" for row in np.flatnonzero(gaps)]
+    left_out, kept = [f"{row + 1:,}" for row in np.flatnonzero(gaps)], np.flatnonzero(~gaps)
     said = _left_out(table, "row", left_out, len(gaps)) if left_out else ""
     choice = wide["choice"] if wide["choice"] in table.cells else None
-    with rows_in_words(table := table[~gaps]):
+    with rows_in_words(table := table[kept]):
         long = dict(lengthen(table, choice, attributes, available).cells)
-    long["occasion"] = Cells(1 + np.flatnonzero(~gaps)[long["occasion"].values - 1])
+    long["occasion"] = Cells(1 + kept[long["occasion"].values - 1])
     if choice is not None:
         long[choice] = long.pop("taken")
     return read(long), said

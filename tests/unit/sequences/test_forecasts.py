@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pgmult
 from pgmult.core.typing import coords_of
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.posterior import Posterior
@@ -251,3 +252,18 @@ def test_sticks_break_in_the_posteriors_order_whatever_that_of_the_data(ask):
         ask(posterior, as_sequences(data, order=[2, 1, 0])).mean, expected
     )
     assert forecast(posterior, 1).mean[0, 0, 0] > 0.6
+
+
+@pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
+def test_groups_alone_act_on_the_steps_ahead():
+    who, step = np.repeat(["a", "b", "c"], 12), np.tile(np.arange(12), 3)
+    table = {"who": who, "t": step, "s": np.random.default_rng(0).choice(list("xyz"), 36)}
+    data = pgmult.read(table).sequences(symbol="s", sequence="who", time="t", inputs="~ (1 | who)")
+    run = pgmult.sample(
+        MultinomialLDS(1), data, draws=4, tune=2, chains=1, random_seed=0, progressbar=False
+    )
+    ahead = {"who": ["a", "a", "b", "b", "c", "c"], "t": [12, 13] * 3}
+    mean = run.forecast(2, inputs=ahead).mean
+    np.testing.assert_allclose(mean.sum(axis=2), np.ones((3, 2)))
+    data = run.data
+    assert data.extended(2, data.design.take(np.arange(6))).num_inputs == data.num_inputs == 3
