@@ -37,6 +37,7 @@ from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
 from pgmult.formulas.terms import GroupTerm
 
+Columns = Mapping[str, Cells]
 _FEW_OCCASIONS = 2000  # that mostly suffice to show that no attribute predicts every choice
 _SOME = 1e-6
 _NONE, _BEST, _WORST = "none", "best", "worst"
@@ -292,9 +293,7 @@ class ChoiceRows:
         return np.asarray((counts * np.where(is_count, 1.0, totals)[:, None])[of_row, place])
 
 
-def _between(
-    bounds: IntArray, which: slice | IntArray | range
-) -> tuple[slice | IntArray, IntArray]:
+def _between(bounds: IntArray, which: Any) -> tuple[slice | IntArray, IntArray]:
     """Rows between bounds, neighbours as a slice; and the bounds among these rows."""
     which = range(len(bounds) - 1)[which] if isinstance(which, slice) else which
     if isinstance(which, range) and which.step == 1:
@@ -483,7 +482,7 @@ def rows_like(
     return rows, np.maximum(codes, -1)
 
 
-def _size(columns: Mapping[str, Cells]) -> int:
+def _size(columns: Columns) -> int:
     """Number of rows."""
     return len(next(iter(columns.values())).values)
 
@@ -507,7 +506,7 @@ def available_rows(
     return exact[rows], rows
 
 
-def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
+def _refuse_new_alternatives(data: ChoiceRows, columns: Columns) -> None:
     """Refuse alternatives whose constants, or coefficients, the data say nothing about."""
     name = data.named or ""
     if name not in columns or name not in data.design.columns.names:
@@ -521,7 +520,7 @@ def _refuse_new_alternatives(data: ChoiceRows, columns: Mapping[str, Cells]) -> 
         )
 
 
-def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
+def _weighed(data: ChoiceRows, columns: Columns) -> FloatArray:
     """What was taken in another table; equal shares of one choice where it does not say."""
     name = outcome_of(parse(str(data.design.formula)))
     weights = _weights(data, columns) if data.weighted_by in columns else 1.0
@@ -532,7 +531,7 @@ def _weighed(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
     return np.asarray(weights / np.diff(data.occasions)[data.occasion_of_row])
 
 
-def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
+def _named(columns: Columns, name: str, base: object) -> Cells:
     """The column of alternatives: labels, numbers among them in their order, the base first."""
     cells = table_column(columns, name, "alternative")
     labels = labels_of(cells, name)
@@ -543,7 +542,7 @@ def _named(columns: Mapping[str, Cells], name: str, base: object) -> Cells:
 
 
 def _with_none(
-    columns: Mapping[str, Cells], parsed: Formula, alternative: str | None, none: object
+    columns: Columns, parsed: Formula, alternative: str | None, none: object
 ) -> dict[str, Cells]:
     """Columns in which "none of these" has attributes, a label, and a column that marks it."""
     if alternative is None:
@@ -568,7 +567,7 @@ def _with_none(
     return out | ({_NONE: Cells(1.0 * is_none)} if _NONE in parsed.columns else {})
 
 
-def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: str) -> None:
+def _refuse_empty(columns: Columns, parsed: Formula, alternative: str) -> None:
     """Refuse an alternative without attributes, which is "none of these" mostly."""
     cells = named_column(columns, alternative, "alternative").values
     labels, nameless = np.where(missing_in(cells), "", cells).astype(str), missing_in(cells).any()
@@ -583,7 +582,7 @@ def _refuse_empty(columns: Mapping[str, Cells], parsed: Formula, alternative: st
             )
 
 
-def _in_two(columns: Mapping[str, Cells], name: str) -> tuple[dict[str, Cells], str]:
+def _in_two(columns: Columns, name: str) -> tuple[dict[str, Cells], str]:
     """Columns of the best and of the worst, from one with 1, 0 and -1, and the latter's name."""
     marks = numbers_of(table_column(columns, name, "worst"), name)
     if not np.isin(marks, (-1.0, 0.0, 1.0)).all():
@@ -593,7 +592,7 @@ def _in_two(columns: Mapping[str, Cells], name: str) -> tuple[dict[str, Cells], 
 
 
 def _best_and_worst(
-    columns: Mapping[str, Cells], best: str, worst: str, occasion: Sequence[str]
+    columns: Columns, best: str, worst: str, occasion: Sequence[str]
 ) -> dict[str, Cells]:
     """Rows of the choices of the best, and then those of the worst among the others."""
     chosen, answered, codes = [], [], _codes(columns, occasion)
@@ -612,13 +611,13 @@ def _best_and_worst(
     return out | {best: Cells(1.0 * taken), worst: Cells(sides)}
 
 
-def _codes(columns: Mapping[str, Cells], occasion: Sequence[str]) -> IntArray:
+def _codes(columns: Columns, occasion: Sequence[str]) -> IntArray:
     """The number of the occasion, or respondent, of each row, by columns that identify these."""
     return Levels.of({name: table_column(columns, name, "occasion") for name in occasion})[1]
 
 
 def stacked(
-    columns: Mapping[str, Cells], rows: IntArray, occasion: Sequence[str], which: Array
+    columns: Columns, rows: IntArray, occasion: Sequence[str], which: Array
 ) -> dict[str, Cells]:
     """Rows of several choices of an occasion, whose last column then says which choice it is."""
     out, last = {name: cells.take(rows) for name, cells in columns.items()}, occasion[-1]
@@ -627,7 +626,7 @@ def stacked(
 
 
 def _groups(
-    columns: Mapping[str, Cells], beside: set[str], rows: IntArray, firsts: IntArray
+    columns: Columns, beside: set[str], rows: IntArray, firsts: IntArray
 ) -> dict[str, tuple[Levels, IntArray]]:
     """Columns beside some that are the same in all rows of an occasion, with few labels.
 
@@ -717,7 +716,7 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> BoolA
     return np.asarray(is_attribute)
 
 
-def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
+def _refuse_twice(data: ChoiceRows, columns: Columns) -> None:
     """An alternative that stands twice in an occasion."""
     if data.alternatives is None:
         return
@@ -734,7 +733,7 @@ def _refuse_twice(data: ChoiceRows, columns: Mapping[str, Cells]) -> None:
         )
 
 
-def _case_text(data: ChoiceRows, columns: Mapping[str, Cells], row: int) -> str:
+def _case_text(data: ChoiceRows, columns: Columns, row: int) -> str:
     """The occasion of a row, in words."""
     names = [*(data.person.columns if data.person else ()), *data.occasion_columns]
     rows = data.source[[row]]
@@ -749,7 +748,7 @@ def _people(design: Design) -> list[GroupTerm]:
 
 
 def _arranged(
-    columns: Mapping[str, Cells], design: Design, occasion: Sequence[str], alternative: str | None,
+    columns: Columns, design: Design, occasion: Sequence[str], alternative: str | None,
     parsed: Formula,
 ) -> dict[str, Any]:  # fmt: skip
     """Fields that identify people, occasions and alternatives, in the order of people."""
@@ -785,7 +784,7 @@ def listed(occasion: object) -> list[Any]:
     return [occasion] if isinstance(occasion, str) else as_list(occasion, "occasion", "columns")
 
 
-def _check_taken(data: ChoiceRows, columns: Mapping[str, Cells], name: str) -> None:
+def _check_taken(data: ChoiceRows, columns: Columns, name: str) -> None:
     """Refuse occasions without a choice or with too many, ranks, and codes of yes and no."""
     taken, sums, sizes = data.taken, data.totals, np.diff(data.occasions)
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
@@ -844,7 +843,7 @@ def _refuse_codes(cells: Array, name: str) -> NoReturn:
     )
 
 
-def _weights(data: ChoiceRows, columns: Mapping[str, Cells]) -> FloatArray:
+def _weights(data: ChoiceRows, columns: Columns) -> FloatArray:
     """Weights of rows, 1 where no column has them."""
     name = data.weighted_by
     if name is None:

@@ -178,9 +178,7 @@ def _formula(options: argparse.Namespace) -> str | None:
     return f"~ {' + '.join(term for term in terms if term)}"
 
 
-def _model(
-    options: argparse.Namespace, data: "Sequences", notes: dict[str, str]
-) -> tuple[Any, str]:
+def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tuple[Any, str]:
     """The model that was asked for, and what it is in words; by brief runs, if there are several.
 
     These have a page of the first of them, with these notes.

@@ -285,9 +285,7 @@ def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArr
     return _added(taken, reached, share, _FROM_AROUND)
 
 
-def _added(
-    taken: FloatArray, reached: FloatArray, share: FloatArray, successes: float
-) -> FloatArray:
-    """Shares, to which others add as many trials as would have so many successes."""
-    trials = successes / np.minimum(share, 1.0 - share)
+def _added(taken: FloatArray, reached: FloatArray, share: FloatArray, times: float) -> FloatArray:
+    """Shares, to which others add as many trials as would have a success so many times."""
+    trials = times / np.minimum(share, 1.0 - share)
     return np.asarray((taken + trials * share) / (reached + trials))

@@ -43,6 +43,7 @@ from pgmult.sequences.posteriors import Foretells, draws_of, points_and_states, 
 
 _CURVE = np.linspace(0.02, 0.98, 9)  # quantiles of a number at which its effects are drawn
 _MOST_LABELS = 12
+_Each = Iterator[FloatArray]  # values of every step, draw by draw
 _MOST_SYMBOLS = 6
 
 
@@ -107,7 +108,7 @@ def effects(
     )  # fmt: skip
 
 
-def _each(run: Posterior, data: Sequences, max_draws: int) -> Iterator[FloatArray]:
+def _each(run: Posterior, data: Sequences, max_draws: int) -> _Each:
     """Probabilities of every step, ``(num_steps, num_symbols)``, draw by draw."""
     as_positive_int(max_draws, "max_draws")
     model: Any = run.model
@@ -138,7 +139,7 @@ def _input_effects(
     is_mixed = isinstance(run.model, MixedHMM)
     of_rows = _long_run_shares if is_mixed else _moved_along
 
-    def probabilities(changed: Mapping[str, object]) -> Iterator[FloatArray]:
+    def probabilities(changed: Mapping[str, object]) -> _Each:
         return of_rows(run, data, design.like(changed, num_rows=data.num_steps), most)
 
     labels = {"symbol": data.labels}
@@ -150,26 +151,22 @@ def _input_effects(
     )  # fmt: skip
 
 
-def _moved_along(
-    run: Posterior, data: Sequences, design: Design, max_draws: int
-) -> Iterator[FloatArray]:
+def _moved_along(run: Posterior, data: Sequences, design: Design, most: int) -> _Each:
     """Probabilities of every step with other inputs, the noise of states as it was."""
     inputs = data.with_design(design).inputs
     first = set(data.offsets[:-1].tolist())
-    for point, states in points_and_states(run, max_draws):
+    for point, states in points_and_states(run, most):
         more = point.drive(inputs, data.num_steps) - point.drive(data.inputs, data.num_steps)
         for t in range(data.num_steps) if more.any() else ():
             more[t] = 0.0 if t in first else more[t] + point.transition @ more[t - 1]
         yield point.link.probs(point.psi(point.padded(states) + more, inputs))
 
 
-def _long_run_shares(
-    run: Posterior, data: Sequences, design: Design, max_draws: int
-) -> Iterator[FloatArray]:
+def _long_run_shares(run: Posterior, data: Sequences, design: Design, most: int) -> _Each:
     """Long-run shares of the symbols at the inputs of every step."""
     model: MixedHMM = run.model
     cells, cell = distinct_rows(design)
-    for draw in draws_of(run, model.predictive_variables, max_draws):
+    for draw in draws_of(run, model.predictive_variables, most):
         transition, emission, which = model.probs(model.state_of(draw), cells, data.order)
         shares = long_run(transition[which] if len(transition) > 1 else transition)
         shares = np.broadcast_to(shares, (len(which), shares.shape[1]))

@@ -171,11 +171,9 @@ def states_of(run: Posterior, max_draws: int) -> list[FloatArray]:
     return [joined_states(draw) for draw in draws_of(run, names, max_draws)]
 
 
-def points_and_states(
-    run: Posterior, max_draws: int
-) -> Iterator[tuple[StateSpaceDraw, FloatArray]]:
+def points_and_states(run: Posterior, most: int) -> Iterator[tuple[StateSpaceDraw, FloatArray]]:
     """The parameters of each draw, and the states of every step."""
-    return zip(state_space_draws(run, max_draws), states_of(run, max_draws), strict=True)
+    return zip(state_space_draws(run, most), states_of(run, most), strict=True)
 
 
 def refuse_without_last_states(run: Posterior) -> None:

@@ -33,7 +33,7 @@ from pgmult.formulas.design import Design, joined_designs
 from pgmult.latent.predictors import latent_of
 
 _MOST_SYMBOLS = 10**6  # unless num_symbols says that so many are meant
-_Alphabet = Sequence[str] | NDArray[np.str_] | None
+_Names = Sequence[str] | NDArray[np.str_] | None
 _Index = slice | IntArray
 
 
@@ -561,9 +561,7 @@ def as_sequences(
     return replace(data, **changes) if changes else data
 
 
-def _read(
-    data: object, num_symbols: int | None, alphabet: _Alphabet
-) -> tuple[Sequences, _Alphabet]:
+def _read(data: object, num_symbols: int | None, alphabet: _Names) -> tuple[Sequences, _Names]:
     """Sequences, their symbols in the order of their numbers, and what these are called."""
     kinds, parts = set(), []
     for s, cells in enumerate(_as_parts(data)):
@@ -743,9 +741,7 @@ def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
     return np.asarray(composed[number])
 
 
-def _number_labels(
-    parts: list[Array], alphabet: Sequence[str] | NDArray[np.str_] | None
-) -> tuple[list[Any], Sequence[str] | NDArray[np.str_]]:
+def _number_labels(parts: list[Array], alphabet: _Names) -> tuple[list[Any], Any]:
     """Numbers for labels, -1 for None."""
     written = sorted({str(x) for words in parts for x in words if x is not None})
     composed = in_one_form(np.array(written, dtype=np.str_), "data").tolist()
