@@ -275,14 +275,15 @@ def states(
     taken = matched.taken
     until_last = ~figures.is_after_last(data_of_run)
     weights = None if data_of_run.step_weights is None else data_of_run.step_weights[until_last]
-    shares, emission, moves, leaves = (np.array(draws) for draws in zip(*(
+    rows = [
         (
             np.average(draw.probs[until_last][:, place], axis=0, weights=weights),
             draw.values["emission"][place], draw.values["transition"][np.ix_(place, place)],
             _leaving(model, draw, data_of_run)[place],
         )
         for draw, place in taken
-    ), strict=True))  # fmt: skip
+    ]  # fmt: skip
+    shares, emission, moves, leaves = (np.array(draws) for draws in zip(*rows, strict=True))
     lasts = 1.0 / np.maximum(leaves, _TINY)
     durations = Averages.of(lasts, probability)._replace(mean=np.median(lasts, axis=0))
     by_state = np.concatenate([shares[..., None], lasts[..., None], emission, moves], axis=2)
@@ -306,10 +307,8 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     fits = max(10, _HELD // (data.num_steps * run.model.num_states))
     draws = list(draws_with_states(run, data, min(max_draws, fits)))
     chains = sorted({draw.chain for draw in draws})
-    orders, means = zip(*(
-        _matched([np.concatenate([draw.probs, sure]) for draw in draws if draw.chain == c])
-        for c in chains
-    ), strict=True)  # fmt: skip
+    probs = [[np.concatenate([d.probs, sure]) for d in draws if d.chain == c] for c in chains]
+    orders, means = zip(*map(_matched, probs), strict=True)
     fit = np.asarray(run.sample_stats["log_likelihood"]).mean(axis=1)
     reference = int(np.argmax(fit[: len(chains)]))
     matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
