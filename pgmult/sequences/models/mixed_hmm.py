@@ -311,14 +311,12 @@ class MixedHMM(MultinomialHMM):
         """Transition probabilities of many draws at rows of inputs: see `MultinomialHMM`."""
         if inputs is None:
             raise ValueError("transitions depend on inputs: rows of these are needed")
-        names, order = self.predictive_variables, np.arange(np.shape(draws["emission"])[-1])
-        num_draws, num_rows, M = len(draws["initial"]), len(inputs.matrix), self.num_states
-        probs = np.empty((num_draws, num_rows, M, M))
-        for d in range(num_draws):
-            state = self.state_of({name: draws[name][d] for name in names})
+        probs, order = list[FloatArray](), np.arange(np.shape(draws["emission"])[-1])
+        for d in range(len(draws["initial"])):
+            state = self.state_of({name: draws[name][d] for name in self.predictive_variables})
             transition, _, which = self.probs(state, inputs, order)
-            probs[d] = transition[which] if len(transition) > 1 else transition
-        return probs
+            probs.append(transition[hmm.leading(transition, which)])
+        return np.array(probs)
 
     # ------------------------------------------------------------------ the sampler
 
