@@ -1,5 +1,6 @@
 """Likelihoods of counts of categories, by K - 1 predictors a row: see `compiled.categories`."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,26 +28,32 @@ def helmert(num: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MultinomialRows:
-    """Rows of a softmax.
+    """Rows of a softmax, which scatter (Dirichlet-multinomial counts) if they have a size.
 
     Attributes
     ----------
     counts : float array, ``(num_rows, K)``
+    size : float
+        The concentration phi.
     """
 
     counts: FloatArray
+    size: float = math.inf
 
     def total(self, psi: FloatArray) -> float:
         """Log likelihood of all rows, without multinomial coefficients."""
-        return float(categories.multinomial_total(psi, self.counts))
+        return float(categories.rows_total(psi, self.counts, self.size))
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivatives, ``(num_rows, K - 1)``."""
-        return np.asarray(categories.multinomial_slope(psi, self.counts))
+        return np.asarray(categories.rows_slope(psi, self.counts, self.size))
 
     def informative(self, shares: FloatArray) -> FloatArray:
-        """Information on the logarithm of each share, those of a row adding up to its total."""
-        return np.asarray(self.counts.sum(axis=1, keepdims=True) * shares)
+        """Information on the logarithm of each share, roughly the expected one if rows scatter."""
+        totals = self.counts.sum(axis=1, keepdims=True)
+        if math.isinf(self.size):
+            return np.asarray(totals * shares)
+        return _information(self.size, totals, shares)
 
     def curvature(
         self, points: Iterable[tuple[float, FloatArray]], factors: FloatArray | float = 1.0
@@ -71,31 +78,6 @@ class MultinomialRows:
         square = square + square.transpose(0, 2, 1)
         np.einsum("ncc->nc", square)[...] = mean @ contrasts**2
         return np.asarray(square - outer)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DirichletRows(MultinomialRows):
-    """Rows of a softmax that scatter: Dirichlet-multinomial counts.
-
-    Attributes
-    ----------
-    size : float
-        The concentration phi.
-    """
-
-    size: float
-
-    def total(self, psi: FloatArray) -> float:
-        """Log likelihood of all rows, without multinomial coefficients."""
-        return float(categories.dirichlet_total(psi, self.counts, self.size))
-
-    def slope(self, psi: FloatArray) -> FloatArray:
-        """First derivatives, ``(num_rows, K - 1)``."""
-        return np.asarray(categories.dirichlet_slope(psi, self.counts, self.size))
-
-    def informative(self, shares: FloatArray) -> FloatArray:
-        """Roughly the expected information on the logarithm of each share."""
-        return _information(self.size, self.counts.sum(axis=1, keepdims=True), shares)
 
 
 def pooled_shares(counts: FloatArray, size: float) -> FloatArray:

@@ -209,11 +209,9 @@ def interwoven(
             column = np.zeros_like(w)
             scaled = weights.start + np.arange(term.size)[term.scaled_by(i)]
             column[scaled] = w[scaled]
-            stretched, sd = family.times(column), sd_at(float(x[at][i]))
-            along = partial(_along, total, psi, stretched, sd, i)
-            x[at] = _sliced(rng, term, x[at], i, along)
-            ratio = sd_at(float(x[at][i])) / sd
-            w[scaled], psi = ratio * w[scaled], psi + (ratio - 1.0) * stretched
+            step = family.times(column)
+            x[at], ratio = _stretched(rng, term, x[at], i, partial(_along, total, psi, step))
+            w[scaled], psi = ratio * w[scaled], psi + (ratio - 1.0) * step
     return x, w
 
 
@@ -247,12 +245,18 @@ def _given_weights(rng: Generator, term: Term, x: FloatArray, w: FloatArray, i: 
     return _sliced(rng, term, x, i, gain)
 
 
-def _along(
-    total: Callable[[FloatArray], float], psi: FloatArray, stretched: FloatArray, sd: float, i: int,
-    x: FloatArray,
-) -> float:  # fmt: skip
-    """Log likelihood where a term's predictors grow with its standard deviation, `sd` before."""
-    return total(psi + (sd_at(float(x[i])) / sd - 1.0) * stretched)
+def _along(total: Callable[[FloatArray], float], psi: FloatArray, step: Any, ratio: float) -> float:
+    """Log likelihood where a term's predictors are so many times as large."""
+    return total(psi + (ratio - 1.0) * step)
+
+
+def _stretched(
+    rng: Generator, term: Term, x: FloatArray, i: int, gain: Callable[[float], float]
+) -> tuple[FloatArray, float]:
+    """A standard deviation, and by how much the weights that it multiplies grow with it."""
+    current = sd_at(float(x[i]))
+    out = _sliced(rng, term, x, i, lambda new: gain(sd_at(float(new[i])) / current))
+    return out, sd_at(float(out[i])) / current
 
 
 def _sliced(

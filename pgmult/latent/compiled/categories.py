@@ -87,8 +87,8 @@ def shares_of(psi):
 
 
 @jit
-def multinomial_total(psi, counts):
-    """Log likelihood of multinomial rows."""
+def rows_total(psi, counts, phi):
+    """Log likelihood of Dirichlet-multinomial rows; of multinomial ones where phi is infinite."""
     num, count = psi.shape
     shares, pulls, value = np.empty((count + 1, _BLOCK)), np.empty(count), 0.0
     scales = helmert_scales(count)
@@ -99,29 +99,39 @@ def multinomial_total(psi, counts):
             size = 0.0
             for k in range(count + 1):
                 size += counts[first + n, k]
-            fill_contrasts(counts[first + n], scales, pulls)
-            for c in range(count):
-                value += pulls[c] * rows[n, c]
-            value -= size * normalisers[n]
+            if phi < math.inf:
+                for k in range(count + 1):
+                    if counts[first + n, k] > 0.0:
+                        value += log_rising(max(phi * shares[k, n], 1e-290), counts[first + n, k])
+                value -= log_rising(phi, size)
+            else:
+                fill_contrasts(counts[first + n], scales, pulls)
+                for c in range(count):
+                    value += pulls[c] * rows[n, c]
+                value -= size * normalisers[n]
     return value
 
 
 @jit
-def multinomial_slope(psi, counts):
+def rows_slope(psi, counts, phi):
     """Its derivatives."""
     num, count = psi.shape
     out, shares = np.empty(psi.shape), np.empty((count + 1, _BLOCK))
-    scales, left = helmert_scales(count), np.empty(count + 1)
+    scales, u = helmert_scales(count), np.empty(count + 1)
     for first in range(0, num, _BLOCK):
         rows = psi[first : first + _BLOCK]
         _fill_shares(rows, scales, shares)
         for n in range(len(rows)):
-            size = 0.0
+            total = 0.0
             for k in range(count + 1):
-                size += counts[first + n, k]
+                u[k] = counts[first + n, k]
+                if phi < math.inf:
+                    alpha = max(phi * shares[k, n], 1e-290)
+                    u[k] = alpha * rising_slope(alpha, counts[first + n, k])
+                total += u[k]
             for k in range(count + 1):
-                left[k] = counts[first + n, k] - size * shares[k, n]
-            fill_contrasts(left, scales, out[first + n])
+                u[k] -= total * shares[k, n]
+            fill_contrasts(u, scales, out[first + n])
     return out
 
 
@@ -162,45 +172,6 @@ def rising_slope(alpha, count):
         value += 1.0 / (alpha + j)
         j += 1.0
     return value
-
-
-@jit
-def dirichlet_total(psi, counts, phi):
-    """Log likelihood of Dirichlet-multinomial rows."""
-    num, count = psi.shape
-    shares, value, scales = np.empty((count + 1, _BLOCK)), 0.0, helmert_scales(count)
-    for first in range(0, num, _BLOCK):
-        rows = psi[first : first + _BLOCK]
-        _fill_shares(rows, scales, shares)
-        for n in range(len(rows)):
-            size = 0.0
-            for k in range(count + 1):
-                if counts[first + n, k] > 0.0:
-                    size += counts[first + n, k]
-                    value += log_rising(max(phi * shares[k, n], 1e-290), counts[first + n, k])
-            value -= log_rising(phi, size)
-    return value
-
-
-@jit
-def dirichlet_slope(psi, counts, phi):
-    """Its derivatives."""
-    num, count = psi.shape
-    out, shares = np.empty(psi.shape), np.empty((count + 1, _BLOCK))
-    scales, u = helmert_scales(count), np.empty(count + 1)
-    for first in range(0, num, _BLOCK):
-        rows = psi[first : first + _BLOCK]
-        _fill_shares(rows, scales, shares)
-        for n in range(len(rows)):
-            total = 0.0
-            for k in range(count + 1):
-                alpha = max(phi * shares[k, n], 1e-290)
-                u[k] = alpha * rising_slope(alpha, counts[first + n, k])
-                total += u[k]
-            for k in range(count + 1):
-                u[k] -= total * shares[k, n]
-            fill_contrasts(u, scales, out[first + n])
-    return out
 
 
 @jit

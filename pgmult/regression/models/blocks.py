@@ -157,12 +157,11 @@ class Contrasts:
         counts = self.data.counts.astype(np.float64)
         rows = np.flatnonzero(counts.sum(axis=1))
         counts = counts[rows]
+        likelihood = categories.MultinomialRows(counts, size)
         if math.isinf(size):
-            likelihood = categories.MultinomialRows(counts)
             shares = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
             near = counts + _PULL * shares * counts.shape[1]
         else:
-            likelihood = categories.DirichletRows(counts, size)
             near = np.tile(categories.pooled_shares(counts, size), (len(counts), 1))
         near = np.log(near / near.sum(axis=1, keepdims=True))
         family = self.family if len(rows) == len(self.data.counts) else self.family.take(rows)

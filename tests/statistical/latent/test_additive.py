@@ -7,7 +7,7 @@ import pytest
 from gaussian_targets import rough
 
 from pgmult.latent import approximation, moves
-from pgmult.latent.categories import BetaBinomialSite, DirichletRows
+from pgmult.latent.categories import BetaBinomialSite, MultinomialRows
 from pgmult.latent.moves import Point
 from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
 from pgmult.regression.models import blocks
@@ -197,7 +197,7 @@ def test_broken_moves_are_refused(mutant, around, monkeypatch):
 
 LIKELIHOODS = {  # of rows, with a mistake in each
     "Dirichlet-multinomial rows that scatter too little": (
-        "Dirichlet-multinomial", DirichletRows,
+        "Dirichlet-multinomial", MultinomialRows,
         lambda self, psi: TOTAL_OF_DIRICHLET(replace(self, size=8.0 * self.size), psi),
     ),
     "beta-binomial rows that scatter too little": (
@@ -209,7 +209,7 @@ LIKELIHOODS = {  # of rows, with a mistake in each
         lambda self, psi: float(self.logistic.total(psi[: len(self.logistic.trials)])),
     ),
 }  # fmt: skip
-TOTAL_OF_DIRICHLET, TOTAL_OF_BETA = DirichletRows.total, BetaBinomialSite.total
+TOTAL_OF_DIRICHLET, TOTAL_OF_BETA = MultinomialRows.total, BetaBinomialSite.total
 
 
 @pytest.mark.parametrize("mutant", LIKELIHOODS)
