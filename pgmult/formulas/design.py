@@ -656,11 +656,12 @@ def _groupings(call: Node, formula: Formula) -> list[_Random]:
     """The groupings of ``(effects | columns)``, ``rw(column)`` or ``car(column, map)``."""
     name, inside = str(call), call.arguments
     if call.function in ("rw", "car"):
-        count, form = (1, "rw(time)") if call.function == "rw" else (2, "car(area, map)")
+        kind, form, count = (
+            ("walk", "rw(time)", 1) if call.function == "rw" else ("map", "car(area, map)", 2)
+        )
         names = tuple(node.name for node in inside if isinstance(node, Name))
         if len(names) != count or len(inside) != count or call.options:
             formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
-        kind = "walk" if call.function == "rw" else "map"
         return [_Random(name, kind, names[:1], map=names[-1])]
     intercept, slopes = language.sum_of(inside[0], formula)
     every = [*(["1"] if intercept else []), *(":".join(map(str, term)) for term in slopes)]
@@ -670,14 +671,12 @@ def _groupings(call: Node, formula: Formula) -> list[_Random]:
         sums = [one if one == "1" else f"0 + {one}" for one in every]
     else:
         sums = [" + ".join(every if intercept else ["0", *every])]
-    return [
-        _Random(
-            f"{effects} | {':'.join(names)}", "group" if effects == "1" else "slopes", names,
-            effects,
-        )
-        for names in _levels(inside[1], formula)
-        for effects in sums
-    ]  # fmt: skip
+    groupings = []
+    for names in _levels(inside[1], formula):
+        for effects in sums:
+            kind = "group" if effects == "1" else "slopes"
+            groupings.append(_Random(f"{effects} | {':'.join(names)}", kind, names, effects))
+    return groupings
 
 
 def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
@@ -774,31 +773,26 @@ def _group(
 
 
 def _cells_of(
-    names: Sequence[str], table: Mapping[str, object], num_rows: int, kind: str
+    names: Sequence[str], table: Table, num_rows: int, kind: str
 ) -> tuple[dict[str, Array], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
     columns = {name: cells_of_rows(table, name, num_rows) for name in names}
-    cells = {name: column.values for name, column in columns.items()}
-    if kind == "walk":
-        cells = {name: plain_dates(values) for name, values in cells.items()}
+    plain: Callable[[Array], Array] = plain_dates if kind == "walk" else np.asarray
+    cells = {name: plain(column.values) for name, column in columns.items()}
     return cells, {name: column.order for name, column in columns.items()}
 
 
-def _areas(
-    grouping: _Random, cells: dict[str, Any], formula: Formula, maps: Mapping[str, object]
-) -> GroupTerm:
+def _areas(grouping: _Random, cells: Table, formula: Formula, maps: Table) -> GroupTerm:
+    (column,), name = grouping.columns, grouping.name
     if grouping.map not in maps:
         formula.refuse(
-            f"{grouping.name} needs a map {grouping.map!r}, got {', '.join(maps) or 'none'}"
+            f"{name} needs a map {grouping.map!r}, got {', '.join(maps) or 'none'}"
             f' (table.rows(formula, maps={{"{grouping.map}": neighbours}}))'
         )
-    (column,) = grouping.columns
     with under_name(f"the map {grouping.map!r}", of="a map"):
         areas, pairs = neighbours_of(maps[grouping.map], column)
     levels = Levels((column,), areas[:, None])
-    return GroupTerm(
-        grouping.name, levels, _find_areas(grouping.name, levels, cells[column]), neighbours=pairs
-    )
+    return GroupTerm(name, levels, _find_areas(name, levels, cells[column]), neighbours=pairs)
 
 
 def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
@@ -914,23 +908,23 @@ def _check_design(
     may_lack = np.array([has_priors and ":" in name and "[" in name for name in labels], bool)
     if (flat & ~may_lack).any():
         j = int(np.argmax(flat & ~may_lack))
+        hint = " (leave it out: the intercept is there already)" if intercept else ""
         raise ValueError(
-            f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row"
-            + (" (leave it out: the intercept is there already)" if intercept else "")
+            f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row{hint}"
         )
     unit = centred / np.where(flat, 1.0, lengths)
     depends = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) < _COLLINEAR
-    if (depends & may_lack).any():
-        named = ", ".join(repr(labels[j]) for j in np.flatnonzero(depends & may_lack))
+    lacking = ", ".join(repr(labels[j]) for j in np.flatnonzero(depends & may_lack))
+    if lacking:
         warnings.warn(
-            f"some combinations of labels have no rows: the effect of {named} is that of its prior",
+            f"some combinations of labels have no rows: the effect of {lacking} is its prior's",
             stacklevel=4,
         )
     if (depends & ~may_lack).any():
         j = int(np.argmax(depends & ~may_lack))
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
-        partners = [labels[i] for i in range(j) if abs(weights[i]) > 1e-6]
+        partners = ", ".join(labels[i] for i in np.flatnonzero(np.abs(weights) > 1e-6))
         raise ValueError(
-            f"covariates must differ: {labels[j]!r} is a linear combination of"
-            f" {', '.join(partners)} (leave one of them out)"
+            f"covariates must differ: {labels[j]!r} is a linear combination of {partners} (leave"
+            " one of them out)"
         )

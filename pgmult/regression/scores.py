@@ -88,16 +88,14 @@ class LeaveOneOut(Answer):
 
     def figure(self) -> Forest:
         """Show how well the outcomes of each category are predicted, in nats an observation."""
-        means, errors = [], []
-        for k in range(len(self.categories)):
-            counts, log_p = self.counts[self.outcomes == k], self.log_p[self.outcomes == k]
-            number = max(int(counts.sum()), 1)
-            means.append(float(counts @ log_p) / number)
-            errors.append(float(np.sqrt(counts @ (log_p - means[-1]) ** 2)) / number)
-        mean, half = np.array([means]), 1.645 * np.array([errors])
+        add_up, size = partial(np.bincount, self.outcomes), len(self.categories)
+        number = np.maximum(add_up(self.counts, size), 1.0)
+        mean = add_up(self.counts * self.log_p, size) / number
+        squares = self.counts * (self.log_p - mean[self.outcomes]) ** 2
+        half = 1.645 * np.sqrt(add_up(squares, size)) / number
         return Forest(
-            labels=list(self.categories), mean=mean, lower=mean - half, upper=mean + half,
-            legend={}, name="category", caption=_HOW.format(self.unit),
+            labels=list(self.categories), mean=mean[None], lower=(mean - half)[None],
+            upper=(mean + half)[None], legend={}, name="category", caption=_HOW.format(self.unit),
             x_label=f"nats {_an(self.unit)}, 90 % interval",
         )  # fmt: skip
 
@@ -303,7 +301,7 @@ def _units_in_turn(data: AdditiveRows) -> IntArray:
         return np.arange(data.num_rows) * data.num_categories
     if data.entries is None:
         raise ValueError("run must be of rows of a table, by formula (or give rows held out)")
-    return np.repeat(data.entries[:, 0], data.entries[:, 1])
+    return np.repeat(*data.entries.T)
 
 
 def _scored(run: Posterior, held_out: object, max_draws: int) -> Score:
@@ -547,17 +545,16 @@ def _of_parts(
     by: str, labels: Sequence[str], codes: IntArray, data: AdditiveRows
 ) -> Iterator[_Statistic]:
     """The share of each category in each part, or the mean of events."""
+    more, less, name = "There are more {}.", "There are fewer {}.", "share of {}"
+    if data.is_events:
+        more, less = "The mean {} is larger than the model predicts.", "The mean {} is smaller."
+        name = "mean {}"
     for group, label in enumerate(labels):
         rows = codes == group
-        for k, name in enumerate(data.categories):
-            where = f"{name} where {by} is {label}"
-            if data.is_events:
-                more = f"The mean {where} is larger than the model predicts."
-                mean = partial(_mean_in, rows)
-                yield _Statistic(f"mean {where}", mean, (more, f"The mean {where} is smaller."))
-            else:
-                advice = f"There are more {where}.", f"There are fewer {where}."
-                yield _Statistic(f"share of {where}", _share_of(k, rows), advice)
+        for k, category in enumerate(data.categories):
+            of: Any = partial(_mean_in, rows) if data.is_events else _share_of(k, rows)
+            where = f"{category} where {by} is {label}"
+            yield _Statistic(name.format(where), of, (more.format(where), less.format(where)))
 
 
 def _mean_in(rows: NDArray[np.bool_], counts: IntArray, expected: FloatArray) -> Any:
@@ -591,13 +588,10 @@ def _of_columns(
 def _of_proportional_odds(design: Design, specific: Sequence[str]) -> Iterator[_Statistic]:
     """How unequal the effects of each column of a cumulative link are at each cut."""
     for name, x in zip(design.names.tolist(), design.matrix.T, strict=True):
-        if name == "Intercept" or any(name == n or name.startswith(f"{n}[") for n in specific):
-            continue
-        advice = (
-            f"Effects of {name} differ between categories (specific={name!r} allows that).",
-            "",  # as equal as can be is no defect
-        )
-        yield _Statistic(f"proportional odds of {name}", partial(_inequality, x), advice)
+        if name != "Intercept" and not {name, name.partition("[")[0]} & set(specific):
+            more = f"Effects of {name} differ between categories (specific={name!r} allows that)."
+            advice = more, ""  # as equal as can be is no defect
+            yield _Statistic(f"proportional odds of {name}", partial(_inequality, x), advice)
 
 
 def _inequality(x: FloatArray, counts: IntArray, expected: FloatArray) -> float:
@@ -626,12 +620,12 @@ def _inequality(x: FloatArray, counts: IntArray, expected: FloatArray) -> float:
 def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Statistic]:
     """Distances of each category in bins of its predicted probability."""
     for k, name in enumerate(categories):
-        one = np.eye(len(categories))[k]
         advice = (
             f"Predictions of {name} are not calibrated.",
             f"Predictions of {name} are nearer to outcomes than chance would have it.",
         )
-        sums = np.column_stack([one, 1.0 - one] if len(one) > 1 else [one])
+        one = np.eye(len(categories))[:, [k]]
+        sums = np.hstack([one, 1.0 - one]) if len(one) > 1 else one
         yield _Statistic(f"calibration of {name}", _distance(_bins(probs[:, k]), sums), advice)
 
 
