@@ -157,11 +157,6 @@ class Additive:
         self.weights = self.layout.weights
         self.hyperparameters = slices([term.num_hyperparameters for term in self.terms])
         self.design = sparse.csr_array(design)
-        size = len(self.layout.order)
-        if self.design.shape[1] != size:
-            raise ValueError(
-                f"design must have {size} columns, one a weight, got {self.design.shape[1]}"
-            )
         self._transposed = self.design.T.tocsr()
         # full columns are multiplied as a matrix
         full = 2 * np.diff(self._transposed.indptr) > self.design.shape[0]

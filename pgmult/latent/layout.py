@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pgmult.core.typing import FloatArray
+from pgmult.core.typing import FloatArray, IntArray
 from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of, stacked
 from pgmult.latent.terms import Term
@@ -150,3 +150,10 @@ def joined(precisions: Sequence[Any]) -> sparse.csr_array:
         else:
             parts += map(sparse.csr_array, one)
     return sparse.block_diag(parts, format="csr")
+
+
+def compressed_rows(matrix: Any) -> tuple[IntArray, IntArray, FloatArray]:
+    """A sparse array as plain ones: where its rows begin, columns and values of its entries."""
+    rows = sparse.csr_array(matrix, dtype=np.float64)
+    rows.sum_duplicates()
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data

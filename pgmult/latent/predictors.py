@@ -24,7 +24,6 @@ from pgmult.formulas.design import Design, terms_named
 from pgmult.formulas.terms import GroupTerm, ProcessTerm, SplineTerm, times_of
 from pgmult.formulas.terms import Term as FormulaTerm
 from pgmult.latent.additive import Additive
-from pgmult.latent.sparse import SparseMatrix
 from pgmult.latent.terms import Areas, Basis, Fixed, LevelEffects, Scaled, Shrunk, Term, log_sd
 from pgmult.priors import LKJ, HalfT, Horseshoe, LogNormal, Normal
 
@@ -188,7 +187,7 @@ def _piece(term: FormulaTerm, priors: Mapping[type, Any]) -> _Piece:
     names = [f"{term.name}[{level}]" for level in term.levels]
     sds: tuple[str, ...] = (term.name,)
     if isinstance(term, SplineTerm):
-        smooth = Scaled(SparseMatrix.of(sparse.eye_array(term.size)), **prior)
+        smooth = Scaled(sparse.eye_array(term.size, format="csr"), **prior)
         return _Piece(smooth, term.basis, names, sds=sds)
     if isinstance(term, ProcessTerm):
         length, num = _length_of(term, priors), len(term.expressions)

@@ -20,7 +20,7 @@ from pgmult.latent.additive import Additive, Conditioned
 from pgmult.latent.approximation import Approximation, Potentials, Sites
 from pgmult.latent.categories import helmert
 from pgmult.latent.compiled import blocks, categories
-from pgmult.latent.layout import Layout
+from pgmult.latent.layout import Layout, compressed_rows
 from pgmult.latent.terms import Copies, Term
 
 _MOST_INVERTED = 2500  # weights, up to which their covariance is found
@@ -55,15 +55,15 @@ class Several(Additive):
         self.layout = Layout(self.terms)
         self.weights = self.layout.weights
         self.offset = np.zeros((len(self.offset), num)) + offset
-        self._rows = _parts(self.design)
-        self._columns = _parts(self._transposed)
+        self._rows = compressed_rows(self.design)
+        self._columns = compressed_rows(self._transposed)
         pattern = (abs(self._transposed).sign() @ abs(self.design).sign()).tocsr()
         pattern.sort_indices()
         numbered = pattern.copy()
         numbered.data = np.arange(1.0, pattern.nnz + 1.0)
         mirrors = numbered.T.tocsr()
         mirrors.sort_indices()
-        self._pattern = (*_parts(pattern)[:2], mirrors.data.astype(np.int64) - 1)
+        self._pattern = (*compressed_rows(pattern)[:2], mirrors.data.astype(np.int64) - 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,12 +159,6 @@ class Several(Additive):
         for weight, away in steps:
             yield weight, mean + away
             yield weight, mean - away
-
-
-def _parts(matrix: Any) -> tuple[Any, Any, Any]:
-    """Compressed rows as plain arrays."""
-    matrix.sort_indices()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,6 @@ from scipy.sparse import csgraph
 
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.latent.compiled.coordinates import BEND, LARGEST, LEAST_LOG_SD
-from pgmult.latent.sparse import SparseMatrix
 
 _DOF = 3.0
 _ETA = 2.0  # of the LKJ prior
@@ -377,14 +376,14 @@ class Scaled(Term):
 
     Attributes
     ----------
-    structure : SparseMatrix, ``(size, size)``
+    structure : sparse array, ``(size, size)``
         K, symmetric and positive definite.
     log_det_structure : float
     scale, dof : float
         Of the half-t prior of sd.
     """
 
-    structure: SparseMatrix
+    structure: sparse.csr_array
     log_det_structure: float = 0.0
     scale: float = 1.0
     dof: float = _DOF
@@ -402,7 +401,7 @@ class Scaled(Term):
         ).tocsr()
         free = np.delete(np.arange(num), num // 2)
         log_det = float(np.sum(np.log(unit / gaps)))
-        return cls(SparseMatrix.of(full[free][:, free]), log_det, **prior)
+        return cls(full[free][:, free], log_det, **prior)
 
     @staticmethod
     def unit_of(times: FloatArray) -> float:
@@ -414,14 +413,12 @@ class Scaled(Term):
     @property
     def size(self) -> int:
         """Number of weights."""
-        return self.structure.num_columns
+        return int(self.structure.shape[1])
 
     def precision(self, x: FloatArray) -> Any:
         """A diagonal where K is one, as of smooths, or a sparse array."""
         scale = math.exp(-2.0 * float(log_sd(x[0])))
-        if len(self.structure.values) == self.size:
-            return scale * self.structure.values
-        return scale * self.structure.array()
+        return scale * (self.structure.data if self.structure.nnz == self.size else self.structure)
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
@@ -500,14 +497,14 @@ class Areas(Term):
 
     Attributes
     ----------
-    structure : SparseMatrix, ``(size, size)``
+    structure : sparse array, ``(size, size)``
         K; the diagonal of areas without neighbours is 1.
     eigenvalues : array, ``(size,)``
     scale, dof : float
         Of the half-t prior of sd.
     """
 
-    structure: SparseMatrix
+    structure: sparse.csr_array
     eigenvalues: FloatArray
     scale: float = 1.0
     dof: float = _DOF
@@ -523,7 +520,7 @@ class Areas(Term):
     @property
     def size(self) -> int:
         """Number of weights."""
-        return self.structure.num_columns
+        return int(self.structure.shape[1])
 
     def start(self) -> FloatArray:
         """A standard deviation of 0.5, a share of .95: between none and nearly all."""
@@ -547,7 +544,7 @@ class Areas(Term):
         """A sparse array."""
         share = 1.0 / (1.0 + math.exp(-float(x[1])))
         alone = sparse.diags_array(np.full(self.size, 1.0 - share))
-        return math.exp(-2.0 * float(log_sd(x[0]))) * (share * self.structure.array() + alone)
+        return math.exp(-2.0 * float(log_sd(x[0]))) * (share * self.structure + alone)
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
@@ -557,7 +554,7 @@ class Areas(Term):
 
 
 @lru_cache(maxsize=4)
-def _scaled_laplacian(buffer: bytes, num_areas: int) -> tuple[SparseMatrix, FloatArray]:
+def _scaled_laplacian(buffer: bytes, num_areas: int) -> tuple[sparse.csr_array, FloatArray]:
     """K of a map, and its eigenvalues; the last few maps are remembered."""
     pairs = np.frombuffer(buffer, dtype=np.int64).reshape(-1, 2)
     one = np.ones(len(pairs))
@@ -576,8 +573,9 @@ def _scaled_laplacian(buffer: bytes, num_areas: int) -> tuple[SparseMatrix, Floa
         values[0] = 0.0
         unit[areas] = np.sum(1.0 / values[1:]) / len(areas)
         eigenvalues[areas] = unit[areas] * values
-    structure = sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)
-    return SparseMatrix.of(structure), eigenvalues
+    structure = (sparse.diags_array(unit) @ laplacian + sparse.diags_array(alone)).tocsr()
+    structure.sum_duplicates()
+    return structure, eigenvalues
 
 
 @dataclass(frozen=True, slots=True, eq=False)

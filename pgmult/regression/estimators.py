@@ -22,14 +22,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import d2_tweedie_score
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite, check_consistent_length, validation
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
 
 from pgmult.core.arguments import as_choice, as_flag, brief
 from pgmult.core.labels import find_labels, labels_of
@@ -71,7 +65,7 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         columns = {f"{taken}{name}": values for name, values in outcome.items()}
         left, weights = ", ".join(columns), None
         if weight is not None:
-            checked = _check_sample_weight(weight, next(iter(columns.values())))
+            checked = validation._check_sample_weight(weight, next(iter(columns.values())))
             weights, numbers = f"{taken}weight", as_weights(checked, "sample_weight")
             if not numbers.any():
                 raise ValueError("sample_weight must have at least one non-zero number, got zeros")
@@ -89,13 +83,13 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
 
     def _means(self, X: object) -> FloatArray:
         """Averaged over the posterior, ``(n_samples, num_categories)``."""
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         table, draws = self._columns(X, reset=False), self.draws * self.chains
         return predicted_rows(self.posterior_, table, None, None, draws, 0, "X", True).mean()
 
     def _weights(self) -> FloatArray:
         """Posterior means of fixed effects in the units of X, ``(num_weights, num_outputs)``."""
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         design, mean = self.posterior_.data.design, np.mean(self.posterior_["weights"], axis=(0, 1))
         effects = mean[:, : len(design.names)].T
         if design.names[0] != "Intercept":
@@ -122,10 +116,10 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
                 self.n_features_in_ = len(table)
                 self.feature_names_in_ = np.array(list(table), dtype=object)
         elif hasattr(X, "columns"):
-            validate_data(self, X, skip_check_array=True, reset=reset)
+            validation.validate_data(self, X, skip_check_array=True, reset=reset)
             table = {str(label): np.asarray(X[label]) for label in X.columns}
         else:
-            array = validate_data(self, X, dtype=np.float64, reset=reset)
+            array = validation.validate_data(self, X, dtype=np.float64, reset=reset)
             table = {f"x{j}": column for j, column in enumerate(array.T)}
         if not table:
             raise ValueError("X must have a column, got none")
@@ -227,13 +221,13 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
             self.classes_ = np.arange(counts.shape[1]) if columns is None else np.asarray(columns)
             outcome: dict[str, object] = {str(k): column for k, column in enumerate(counts.T)}
         else:
-            y = column_or_1d(y, warn=True)
+            y = validation.column_or_1d(y, warn=True)
             check_consistent_length(*table.values(), y)
             check_classification_targets(y)
             self.classes_, codes = as_classes(y)
             outcome, present = {"": labels_of(self.classes_, "y")[codes]}, codes
             if sample_weight is not None:
-                sample_weight = _check_sample_weight(sample_weight, codes)
+                sample_weight = validation._check_sample_weight(sample_weight, codes)
                 present = codes[sample_weight > 0]
             if len(present) and (present == present[0]).all():
                 only = self.classes_[present[0]]
@@ -314,7 +308,7 @@ class CountRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         table = self._columns(X, reset=True)
         if y is None:
             raise ValueError("CountRegressor requires y to be passed, but the target y is None")
-        y = column_or_1d(y, warn=True)
+        y = validation.column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         type_of_target(y, input_name="y", raise_unknown=True)
         if len(y) < 2:

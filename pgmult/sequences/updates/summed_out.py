@@ -45,8 +45,7 @@ from pgmult.latent.additive import Additive
 from pgmult.latent.compiled.coordinates import BEND
 from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import ArrowFactor, stacked
-from pgmult.latent.layout import joined
-from pgmult.latent.sparse import SparseMatrix
+from pgmult.latent.layout import compressed_rows, joined
 from pgmult.latent.terms import log_sd
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, Scales
@@ -174,8 +173,7 @@ class Effects:
 
 
 def _by_rows(matrix: object) -> compiled.ByRows:
-    rows = SparseMatrix.of(matrix)
-    return compiled.ByRows(rows.indptr, rows.columns, rows.values)
+    return compiled.ByRows(*compressed_rows(matrix))
 
 
 def _times(packed: Any, by: float) -> Any:
