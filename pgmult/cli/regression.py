@@ -80,8 +80,10 @@ def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any,
 
     columns = as_columns(shared.read_table(table, options), "margins")
     if len(columns) != 2:
-        listed = ", ".join(columns)
-        raise ValueError(f"--margins must be tables of labels and people; {table} has {listed}")
+        raise ValueError(
+            "--margins must be tables of two columns, labels and people;"
+            f" {table} has {', '.join(columns)}"
+        )
     (column, labels), (_, people) = columns.items()
     if people.dtype.kind not in "iuf":
         raise ValueError(f"--margins must have numbers of people in its second column, in {table}")
