@@ -167,7 +167,7 @@ class Coding:
 
     def _calendar(self, function: str, node: Node, rows: Columns) -> FloatArray:
         """What a calendar says of dates."""
-        j = _date_at(node, rows)
+        j = date_at(node, rows)
         if j is None:
             self._refuse(f"{function}() takes a column of dates (1999-12-31), and {node} is none")
         if function == "days":
@@ -196,7 +196,7 @@ class Coding:
                 asked = right.text if isinstance(right, Text) else right.value
                 same = column.codes == find_labels(column.levels, [asked], left.name)[0]
                 return np.asarray(same == (operator == "=="), dtype=np.float64)
-        if isinstance(right, Text) and (j := _date_at(left, rows)) is not None:
+        if isinstance(right, Text) and (j := date_at(left, rows)) is not None:
             try:
                 right = Number(float(rows.days_of(j, [right.text])[0]))
             except ValueError:
@@ -227,7 +227,7 @@ class Coding:
         try:
             basis, self.states[key] = function(x, state, **options)
         except (TypeError, ValueError) as error:
-            j, unit = _date_at(first, rows), ""
+            j, unit = date_at(first, rows), ""
             if j is not None:
                 unit = f" (in days since {label_of(rows.cells(j, [0.0])[0])})"
             self._refuse(f"{node} cannot be made: {error}{unit}")
@@ -313,7 +313,7 @@ def _product(
     return columns
 
 
-def _date_at(node: Node, rows: Columns) -> int | None:
+def date_at(node: Node, rows: Columns) -> int | None:
     """The place of a column of dates, None for anything else."""
     j = rows.place(node.name) if isinstance(node, Name) else None
     return j if j is not None and rows.origin_of(j) is not None else None

@@ -51,7 +51,7 @@ from pgmult.core.arguments import as_flag, brief, under_name
 from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, report_new_labels
 from pgmult.core.typing import Array, FloatArray, IntArray
 from pgmult.formulas import language
-from pgmult.formulas.coding import Coding, bases_of
+from pgmult.formulas.coding import Coding, bases_of, date_at
 from pgmult.formulas.columns import (
     Columns,
     as_mapping,
@@ -817,18 +817,17 @@ def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     return codes
 
 
-def _over_inputs(random_term: _Random, coder: Coding, columns: Columns) -> Term:
+def _over_inputs(one: _Random, coder: Coding, columns: Columns) -> Term:
     """Make a curve or a process."""
-    nodes, factors = random_term.inputs, random_term.factors
+    nodes, factors = one.inputs, one.factors
     inputs, multipliers, labels = _inputs_at(nodes, factors, coder, columns)
     names = {name for node in (*nodes, *factors) for name in names_in(node)}
-    over = Inputs(
-        random_term.name, tuple(map(str, nodes)), inputs, tuple(map(str, factors)), multipliers,
-        tuple(labels), tuple(name for name in columns.names.tolist() if name in names),
-    )  # fmt: skip
-    if random_term.kind == "process":
-        return ProcessTerm.of(over, random_term.count, random_term.bound)
-    return SplineTerm.of(over, random_term.count)
+    variables = tuple(name for name in columns.names.tolist() if name in names)
+    texts, of_factors = tuple(map(str, nodes)), tuple(map(str, factors))
+    over = Inputs(one.name, texts, inputs, of_factors, multipliers, tuple(labels), variables)
+    if one.kind == "process":
+        return ProcessTerm.of(over, one.count, one.bound)
+    return SplineTerm.of(over, one.count)
 
 
 def _inputs_at(
@@ -844,8 +843,8 @@ def _inputs_at(
 
 def _text_of(node: Node, columns: Columns) -> Callable[[float], str]:
     """How a value of an expression is written in errors: dates as dates."""
-    j = columns.place(node.name) if isinstance(node, Name) else -1
-    if j < 0 or columns.origin_of(j) is None:
+    j = date_at(node, columns)
+    if j is None:
         return "{:g}".format
     return lambda value: label_of(columns.cells(j, [value])[0])
 

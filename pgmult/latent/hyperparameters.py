@@ -205,8 +205,7 @@ def _curvature(loss: Density, point: FloatArray, slopes: Slopes) -> FloatArray:
         changes = np.array([slopes(point - step) - slopes(point + step) for step in steps])
         return np.asarray(0.25 * (changes + changes.T) / _STEP)
     centre = loss(point)
-    ahead = np.array([loss(point + step) for step in steps])
-    behind = np.array([loss(point - step) for step in steps])
+    ahead, behind = (np.array([loss(point + by * step) for step in steps]) for by in (1.0, -1.0))
     out = np.diag(ahead + behind - 2.0 * centre)
     for i in range(len(point)):
         for j in range(i):

@@ -133,10 +133,8 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             return data
         if isinstance(data, tuple) and len(data) == 2:
             return rows_of(*data)
-        raise TypeError(
-            "data must be table.rows(formula), or a tuple (formula, table), got"
-            f" {type(data).__name__}"
-        )
+        kind = type(data).__name__
+        raise TypeError(f"data must be table.rows(formula), or (formula, table), got {kind}")
 
     def link_name(self, data: AdditiveRows) -> str:
         """The link of these data: "log", "logistic" or one of those of `link`.
@@ -290,10 +288,10 @@ def _specific(design: Design, model: AdditiveRegression) -> BoolArray:
         raise ValueError("ordered categories need an intercept: take - 1 out of the formula")
     mask: BoolArray = design.names == "Intercept"
     for name in model.specific:
-        matches = [n == name or n.startswith(f"{name}[") for n in names]
-        if not any(matches):
+        matches = np.array([n == name or n.startswith(f"{name}[") for n in names])
+        if not matches.any():
             raise ValueError(f"specific must name columns of {', '.join(names)}, got {name!r}")
-        mask |= np.array(matches)
+        mask |= matches
     if isinstance(model.priors.get("fixed"), Horseshoe) and mask.sum() > 1:
         raise ValueError("specific effects have normal priors: leave Horseshoe out of priors")
     return mask
