@@ -116,10 +116,9 @@ class ArrowFactor:
         places = np.repeat(owner * d, d) + np.tile(np.arange(d), len(owner)), np.repeat(columns, d)
         across = sparse.csr_array((values.ravel(), places), shape=(num * d, len(others)))
         beside = (across @ others).reshape(num, d, len(others))[owner, :, columns]
-        inner = np.zeros((num, d, d)) + np.eye(d)
-        filled = np.diff(indptr) > 0
-        products = values[:, :, None] * beside[:, None]
+        inner, filled = np.zeros((num, d, d)) + np.eye(d), np.diff(indptr) > 0
         if filled.any():
+            products = values[:, :, None] * beside[:, None]
             inner[filled] += np.add.reduceat(products, indptr[:-1][filled])
         return np.einsum("gji,gjk,gkl->gil", self.inverse, inner, self.inverse), others
 

@@ -306,29 +306,28 @@ def comparisons(
     ValueError
         If the formula does not name the column, or a label is not known.
     """
-    at = as_mapping(at, "at")
-    as_choice(measure, "measure", _MEASURES)
-    data = data_of_run(run)
+    at, data = as_mapping(at, "at"), data_of_run(run)
+    words, contrast = _MEASURES[as_choice(measure, "measure", _MEASURES)]
+    is_derivative = measure == "derivative"
     if measure == "odds_ratio" and (data.is_events or outcome == "score"):
         raise ValueError("measure must be 'ratio' or 'difference' of numbers, which have no odds")
-    pairs = pairs_of(data, column, values, step, is_derivative=measure == "derivative")
+    pairs = pairs_of(data, column, values, step, is_derivative=is_derivative)
     rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
     rows, quantity = _of_outcome(run, rows, outcome)
+    caption = f"{quantity}: {words}, everything else unchanged{in_words(at)}."
     answer = differences(
-        pairs, over=rows, set=at, by=by, weight=weight, probability=probability,
-        contrast=_MEASURES[measure][1],
-        caption=f"{quantity}: {_MEASURES[measure][0]}, everything else unchanged"
-        f"{in_words(at)}.",
+        pairs, over=rows, set=at, by=by, weight=weight, probability=probability, caption=caption,
+        contrast=contrast,
     )  # fmt: skip
-    if measure == "derivative":
+    if is_derivative:
         steps = np.array([pair.one.keywords["step"] for pair in pairs])
         return replace(answer, draws=np.moveaxis(np.moveaxis(answer.draws, 1, -1) / steps, -1, 1))
-    is_ratio = measure != "difference"
+    if measure == "difference":
+        return answer
     compared = dict(cast("Mapping[str, Any]", answer.labels["comparison"]))
-    if is_ratio:
-        compared["comparison"] = [name.replace(" less ", " / ") for name in compared["comparison"]]
+    compared["comparison"] = [name.replace(" less ", " / ") for name in compared["comparison"]]
     labels = {**answer.labels, "comparison": compared}
-    return replace(answer, labels=labels, is_ratio=is_ratio, is_difference=not is_ratio)
+    return replace(answer, labels=labels, is_ratio=True, is_difference=False)
 
 
 def contrasts(
@@ -378,11 +377,11 @@ def contrasts(
         return np.asarray(logs[:, others] - logs[:, [base]])
 
     rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
+    rows = rows.mapped(log_odds, {"category": names[others]})
+    against = f"Differences of log odds against {names[base]}"
     return differences(
-        pairs_of(data, column, values, step), set=at, by=by, weight=weight,
-        over=rows.mapped(log_odds, {"category": names[others]}), probability=probability,
-        caption=f"Differences of log odds against {names[base]}, everything else unchanged"
-        f"{in_words(at)}.",
+        pairs_of(data, column, values, step), set=at, by=by, weight=weight, over=rows,
+        probability=probability, caption=f"{against}, everything else unchanged{in_words(at)}.",
     )  # fmt: skip
 
 
@@ -475,8 +474,7 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
     for weights in chosen(run.stack("weights"), max_draws):
         psi = latent.predictors(weights)
         centre, probs = share @ psi, link.probs(psi)
-        mean = share @ probs
-        squares = []
+        mean, squares = share @ probs, []
         for its, design in zip(columns, designs, strict=True):
             predictor = design @ weights[:, its].T
             moved = predictor - share @ predictor
@@ -738,11 +736,13 @@ def _probabilities(
     run: Posterior, data: AdditiveRows, design: Design, max_draws: int, random_seed: int
 ) -> Iterator[FloatArray]:
     """Probabilities of each draw, ``(num_rows, num_categories)``."""
-    rng = np.random.default_rng(random_seed)
     link, latent = run.model.probability_link(data), run.model.latent(data, design)
     weights = chosen(run.stack("weights"), max_draws)
     if any(piece.fresh is not None for piece in latent.pieces):
-        hyper = chosen(run.stack("hyperparameters"), max_draws)
+        rng, hyper = (
+            np.random.default_rng(random_seed),
+            chosen(run.stack("hyperparameters"), max_draws),
+        )
         for batch, x in zip(weights, hyper, strict=True):
             yield link.probs(latent.draw(rng, batch, x))
         return
