@@ -113,20 +113,9 @@ class Section:
         return bool(self.sentences or self.cells or self.figures or self.lines)
 
     @property
-    def heads(self) -> Sequence[str]:
-        """Above the columns of the table."""
-        return self.head if self.table is None else self.table.head
-
-    @property
     def cells(self) -> Sequence[Sequence[Cell]]:
         """The rows of the table."""
         return self.rows if self.table is None else self.table.rows
-
-    @property
-    def notes(self) -> list[str]:
-        """How to read it."""
-        texts = [self.note, "" if self.table is None else self.table.caption]
-        return [note for note in texts if note]
 
     def text(self, width: int) -> str:
         """The section in lines of at most about `width` characters; tables may be wider."""
@@ -139,7 +128,8 @@ class Section:
             return _headed(self.title, [*lines, self.table.text(width)])
         rows = list(self.cells)[: self.shown]
         if rows:
-            table = [list(self.heads)] if self.heads else []
+            heads = self.head if self.table is None else self.table.head
+            table = [list(heads)] if heads else []
             table += [[_cell_text(cell) for cell in row] for row in rows]
             lines += aligned(table)
         if more := len(self.cells) - len(rows):
@@ -148,9 +138,10 @@ class Section:
 
     def html(self) -> Markup:
         """The section on a page."""
+        notes = [self.note, "" if self.table is None else self.table.caption]
         return joined(
             tag("h2", self.title, id=self.place),
-            (tag("p", note, class_="note") for note in self.notes),
+            (tag("p", note, class_="note") for note in notes if note),
             _bullets(self.sentences) if self.sentences else None,
             panels(self.figures) if self.figures else None,
             self._table_html() if self.cells and not self.is_drawn else None,
