@@ -80,9 +80,12 @@ def compile_ahead(kernel_set: str, cores: int) -> None:
         return
     helpers = _helpers[kernel_set] = list[subprocess.Popen[bytes]]()
     atexit.register(_end, kernel_set)
+    silent = subprocess.DEVNULL
     with suppress(OSError):
         for i in range(others):
-            helpers.append(_start(kernel_set, i, others))
+            program = f"from {__name__} import _help; _help({kernel_set!r}, {i}, {others})"
+            command = [get_executable(), "-c", program]
+            helpers.append(subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent))
 
 
 @contextmanager
@@ -106,12 +109,6 @@ def _is_missing(kernel_set: str) -> bool:
     if is_off or cache_directory() is None:
         return False
     return any(not kernel._cache.is_on_disk() for kernel, _ in kernels(kernel_set))
-
-
-def _start(kernel_set: str, number: int, others: int) -> subprocess.Popen[bytes]:
-    program = f"from pgmult.compiled.ahead import _help; _help({kernel_set!r}, {number}, {others})"
-    command, silent = [get_executable(), "-c", program], subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
 def _help(kernel_set: str, number: int, others: int) -> None:

@@ -120,18 +120,15 @@ class Plan:
 
     def meta(self) -> dict[str, Any]:
         """What is written in the run directory's ``meta.json``."""
+        settings, kind = self.settings, type(self.data)
         return {
-            "version": __version__,
-            "chains": self.settings.chains,
-            "dims": {name: list(self.model.dims[name]) for name in self.settings.keep},
+            "version": __version__, "chains": settings.chains,
+            "dims": {name: list(self.model.dims[name]) for name in settings.keep},
             "sample_stats": [LOG_LIKELIHOOD],
-            "label_dims": sorted(traits_of(self.model).label_dims),
-            "settings": asdict(self.settings),
-            "every": dict(self.settings.every),
-            **self.origin.encoded(),
-            "data_type": f"{type(self.data).__module__}:{type(self.data).__qualname__}",
-            "attrs": self.attrs(),
-        }
+            "label_dims": sorted(traits_of(self.model).label_dims), "settings": asdict(settings),
+            "every": dict(settings.every), **self.origin.encoded(),
+            "data_type": f"{kind.__module__}:{kind.__qualname__}", "attrs": self.attrs(),
+        }  # fmt: skip
 
 
 _MODEL_PARTS = ("dims", "init", "step", "log_likelihood")

@@ -175,19 +175,16 @@ class Posterior(Draws):
             If something is there already.
         """
         with_data = as_flag(with_data, "with_data")
-        bad = [name for name in [*self, *self.sample_stats] if not name.isidentifier()]
-        if bad:
-            raise ValueError(f"a variable's name must be an identifier to be saved, got {bad[0]!r}")
+        for name in [*self, *self.sample_stats]:
+            if not name.isidentifier():
+                raise ValueError(f"names must be identifiers to be saved, got {name!r}")
         meta = {
-            "version": __version__,
-            "chains": self.num_chains,
+            "version": __version__, "chains": self.num_chains,
             "dims": {name: axes for name, (_, _, *axes) in self.dims.items()},
-            "sample_stats": list(self.sample_stats),
-            "label_dims": sorted(self.label_dims),
-            "attrs": self.attrs,
-            "every": self.every,
+            "sample_stats": list(self.sample_stats), "label_dims": sorted(self.label_dims),
+            "attrs": self.attrs, "every": self.every,
             **({} if self.origin is None else self.origin.encoded()),
-        }
+        }  # fmt: skip
         arrays = {**self, **self.sample_stats}
         apart = {name: self.every.get(name, 1) for name in arrays}
         inputs = {"data": self.data, "starts": None} if with_data else None

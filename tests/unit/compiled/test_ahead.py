@@ -34,7 +34,7 @@ def test_types_are_read_as_they_are_written():
 
 
 def test_a_model_without_a_list_has_nothing_to_compile(monkeypatch):
-    monkeypatch.setattr(ahead, "_start", lambda *_: pytest.fail("nothing to do"))
+    monkeypatch.setattr(ahead.subprocess, "Popen", lambda *_, **how: pytest.fail("nothing to do"))
     with compiling_ahead("a model of one's own", cores=4):
         pass
 

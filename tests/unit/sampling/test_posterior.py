@@ -230,7 +230,7 @@ def test_save_and_load(posterior, tmp_path):
 
 
 def test_save_refuses_names_that_are_no_identifiers(tmp_path):
-    with pytest.raises(ValueError, match=r"must be an identifier to be saved, got '\.\./a'"):
+    with pytest.raises(ValueError, match=r"must be identifiers to be saved, got '\.\./a'"):
         Posterior({"../a": np.zeros((1, 4))}).save(tmp_path / "saved")
 
 
