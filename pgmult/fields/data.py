@@ -285,16 +285,12 @@ def _as_counted(
     except ValueError:
         mask = np.empty(0)  # of several lengths
     if mask.shape != counts.shape or mask.dtype != np.bool_:
-        raise ValueError(
-            f"counted must be True or False for each of counts, {counts.shape}, got"
-            f" {mask.dtype} of shape {mask.shape}"
-        )
+        got = f"{counts.shape}, got {mask.dtype} of shape {mask.shape}"
+        raise ValueError(f"counted must be True or False for each of counts, {got}")
     if len(bad := np.argwhere((counts > 0) & ~mask)):
         row, k = bad[0]
-        raise ValueError(
-            f"counts must be 0 where a category was not counted, got {counts[row, k]} of"
-            f" {_name(categories, k)} at row {names[row]}"
-        )
+        got = f"{counts[row, k]} of {_name(categories, k)} at row {names[row]}"
+        raise ValueError(f"counts must be 0 where a category was not counted, got {got}")
     if mask.all():
         return None
     if clash := clash_of(mask):

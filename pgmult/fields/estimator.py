@@ -266,11 +266,9 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             columns = column_labels(y)
             check_labels(columns, self._class_columns, "columns of y", "columns in the fit")
             counts = as_counts(y, "y")
-            if counts.ndim != 2 or counts.shape[1] != len(self.classes_):
-                raise ValueError(
-                    f"y must have a column for each of {len(self.classes_)} classes, got shape"
-                    f" {counts.shape}"
-                )
+            shape, size = counts.shape, len(self.classes_)
+            if counts.ndim != 2 or shape[1] != size:
+                raise ValueError(f"y must have a column for each of {size} classes, got {shape}")
             return counts
         labels = column_or_1d(y)
         place = np.searchsorted(self.classes_, labels).clip(max=len(self.classes_) - 1)

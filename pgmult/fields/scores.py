@@ -102,14 +102,13 @@ class Calibration(Answer):
 
     def table(self) -> Table:
         """One row per level, headed by the verdict."""
-        return Table(
-            f"{self.verdict}. {self.num_cells:,} cells.",
-            [
-                Column("level", self.levels, "intervals of", "{:.0%}".format),
-                Column("covered", self.covered, "hold", "{:.1%}".format),
-                Column("standard_error", self.standard_errors, "±", "{:.1%}".format),
-            ],
-        )
+        percent = "{:.1%}".format
+        columns = [
+            Column("level", self.levels, "intervals of", "{:.0%}".format),
+            Column("covered", self.covered, "hold", percent),
+            Column("standard_error", self.standard_errors, "±", percent),
+        ]
+        return Table(f"{self.verdict}. {self.num_cells:,} cells.", columns)
 
 
 def calibration(

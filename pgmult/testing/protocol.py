@@ -16,9 +16,14 @@ from pgmult.testing import sampling
 from pgmult.testing.sampling import Statistics, Verdict, require
 
 _MAX_SWEEPS_TO_MOVE = 100
+_PLAIN = np.ndarray | np.generic | int | float
 
 
 # --------------------------------------------------------------------------- conformance
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 def _bytes(value: object, place: str = "") -> object:
@@ -31,10 +36,7 @@ def _bytes(value: object, place: str = "") -> object:
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return type(value), repr(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value), [
-            (field.name, _bytes(getattr(value, field.name), f"{place}.{field.name}"))
-            for field in dataclasses.fields(value)
-        ]
+        return type(value), [(n, _bytes(x, f"{place}.{n}")) for n, x in _fields(value).items()]
     if type(value) is tuple:
         return tuple, [_bytes(item, f"{place}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -76,13 +78,11 @@ def _pure(function: Callable[..., object], random_seed: int, *arguments: object)
 def _structure(value: Any, shapes: bool) -> dict[str, object]:
     """Type and dtype of every field, with its shape or its number of axes."""
     structure: dict[str, Any] = {"its type": type(value).__name__}
-    for field in dataclasses.fields(value):
-        item = getattr(value, field.name)
-        if isinstance(item, np.ndarray | np.generic | int | float):
+    for name, item in _fields(value).items():
+        structure[name] = type(item).__name__
+        if isinstance(item, _PLAIN):
             size = f"shape {np.shape(item)}" if shapes else f"{np.ndim(item)} axes"
-            structure[field.name] = f"{np.asarray(item).dtype}, {size}"
-        else:
-            structure[field.name] = type(item).__name__
+            structure[name] = f"{np.asarray(item).dtype}, {size}"
     return structure
 
 
@@ -99,11 +99,9 @@ def _check_plain(model: object, data: object, state: Any) -> None:
         parameters = getattr(kind, "__dataclass_params__", None)
         frozen = parameters is not None and parameters.frozen
         require(frozen, f"the {what} must be a frozen dataclass, {kind.__name__} is not")
-    for field in dataclasses.fields(state):
-        value = getattr(state, field.name)
-        plain = isinstance(value, np.ndarray | np.generic | int | float)
+    for name, value in _fields(state).items():
         got = type(value).__name__
-        require(plain, f"{field.name} of the state must be a plain array, got {got}")
+        require(isinstance(value, _PLAIN), f"{name} of the state must be a plain array, got {got}")
 
 
 def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
@@ -147,7 +145,7 @@ def _check_moves(model: Model[Any, Any], data: object, rng: Generator) -> None:
     truth, other = model.prior(rng, data), model.prior(rng, data)
     simulated = model.simulate(rng, truth, data)
     start = state = model.init(rng, simulated)
-    names = [field.name for field in dataclasses.fields(truth)]
+    names = _fields(truth)
     for _ in range(_MAX_SWEEPS_TO_MOVE):
         state = model.step(rng, state, simulated)
         stuck = [name for name in names if _is_stuck(name, truth, other, start, state)]
@@ -168,7 +166,7 @@ def _is_stuck(name: str, truth: object, other: object, start: object, state: obj
 
 def _check_round_trip(model: Model[Any, Any], data: object, state: Any, random_seed: int) -> None:
     """A state read back from a file of plain arrays continues exactly as the original does."""
-    fields = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
+    fields = _fields(state)
     file = io.BytesIO()
     np.savez(file, **fields)
     file.seek(0)

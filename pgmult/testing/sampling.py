@@ -178,18 +178,18 @@ def _named_functions(
             raise TypeError(f"statistics must map names to functions, got {brief(statistics)}")
         return dict(statistics)
     fields = dataclasses.fields(state)
-    functions: dict[str, Function] = {}
-    default = [f.name for f in fields if f.metadata.get("has_prior", True)] + ["log_likelihood"]
-    for name in default if statistics is None else as_strings(statistics, "statistics"):
+    listed = ", ".join(field.name for field in fields)
+    names = [f.name for f in fields if f.metadata.get("has_prior", True)] + ["log_likelihood"]
+    names = names if statistics is None else as_strings(statistics, "statistics")
+    if not names:
+        raise ValueError("statistics must name at least one, got none")
+    for name in names:
         if not (hasattr(state, name) or callable(getattr(model, name, None))):
             raise ValueError(
-                f"statistics must name fields of the state ({', '.join(f.name for f in fields)}) or"
-                f" methods of the model, got {name!r}"
+                f"statistics must name fields of the state ({listed}) or methods of the model, got"
+                f" {name!r}"
             )
-        functions[name] = partial(variable, model, name=name)
-    if not functions:
-        raise ValueError("statistics must name at least one, got none")
-    return functions
+    return {name: partial(variable, model, name=name) for name in names}
 
 
 class _Scalars:

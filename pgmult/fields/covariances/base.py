@@ -77,10 +77,9 @@ class Covariance(Checked, ABC):
         """The same function with other values of the free parameters, ``(num_params,)``."""
         theta = as_finite(log_params, "log_params")
         if theta.shape != (self.num_params,):
-            raise ValueError(
-                f"log_params must have shape ({self.num_params},), got {theta.shape}"
-                f" (the free parameters are {', '.join(self.param_names) or 'none'})"
-            )
+            hint = f"the free parameters are {', '.join(self.param_names) or 'none'}"
+            expected = f"log_params must have shape ({self.num_params},)"
+            raise ValueError(f"{expected}, got {theta.shape} ({hint})")
         return self._moved_to(theta)
 
     @abstractmethod
@@ -147,12 +146,10 @@ class CovarianceFamily(Covariance):
                         f"{argument} must be of parameters that {type(self).__name__} has,"
                         f" {', '.join(self._parameters)}, got {name!r}"
                     )
+        limits = f"from {math.exp(-_FAR):.0e} to {math.exp(_FAR):.0e}"
         for name in self._parameters:
             if abs(math.log(getattr(self, name))) > _FAR:
-                raise ValueError(
-                    f"{name} must be from {math.exp(-_FAR):.0e} to {math.exp(_FAR):.0e},"
-                    f" got {getattr(self, name)}"
-                )
+                raise ValueError(f"{name} must be {limits}, got {getattr(self, name)}")
         usual = {name: LogNormal(getattr(self, name)) for name in self._parameters}
         self._set(priors=usual | priors, fixed=fixed)
 

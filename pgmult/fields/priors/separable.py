@@ -62,10 +62,8 @@ class Factors(NamedTuple):
         effects = [factors for factors in terms if _is_effect(factors, num_columns)]
         products = [factors for factors in terms if factors not in effects]
         if not effects:
-            raise ValueError(
-                "the covariance has no independent effect of every input: add White(0.05), or"
-                " overdispersion"
-            )
+            hint = "add White(0.05), or overdispersion"
+            raise ValueError(f"the covariance has no independent effect of every input: {hint}")
         if len(products) != 1:
             raise ValueError(f"the covariance must be one product and effects, got {len(products)}")
         others = tuple(factor for factor in products[0] if not isinstance(factor, Constant))
@@ -142,10 +140,8 @@ class CellTable:
         row_inputs = min(shapes, key=lambda half: (math.prod(shapes[half]), sum(shapes[half])))
         num_rows, num_columns = shapes[row_inputs]
         if num_rows * num_columns > max(_SPARSEST * len(inputs), _FEW):
-            raise ValueError(
-                f"{len(inputs)} inputs are too few of the cells of a table, {num_rows} times"
-                f" {num_columns}"
-            )
+            shape = f"{num_rows} times {num_columns}"
+            raise ValueError(f"{len(inputs)} inputs are too few of the cells of a table, {shape}")
         halves_of_inputs = _split(inputs, row_inputs)
         (rows, row_of), (columns, column_of) = (find_rows(x[:0], x) for x in halves_of_inputs)
         site_of = np.full(num_rows * num_columns, -1)
