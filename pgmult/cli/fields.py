@@ -308,10 +308,8 @@ def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
     full = data.totals > 0
     number = np.count_nonzero(hidden & full)
     if number in (0, np.count_nonzero(full)):
-        raise ValueError(
-            f"--hold-out {which} must hide some of the {data.num_rows} inputs and leave some, it"
-            f" hides {number}"
-        )
+        hint = f"hide some of the {data.num_rows} inputs and leave some, it hides {number}"
+        raise ValueError(f"--hold-out {which} must {hint}")
     counts = np.where(hidden[:, None], data.counts, 0)
     return data.with_counts(data.counts - counts), counts
 

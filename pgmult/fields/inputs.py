@@ -60,7 +60,5 @@ def check_labels(
         return
     for place, (one, other) in enumerate(zip_longest(labels, wanted)):
         if one != other:
-            raise ValueError(
-                f"{what} must have the labels of {whose} in the same order, got {str(one)!r} for"
-                f" {str(other)!r} at {place} (pass arrays to pair them by place)"
-            )
+            got = f"{str(one)!r} for {str(other)!r} at {place} (pass arrays to pair them by place)"
+            raise ValueError(f"{what} must have the labels of {whose} in the same order, got {got}")

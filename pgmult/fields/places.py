@@ -86,10 +86,8 @@ def places_of(
         before = first.setdefault(as_looked_at(label), row)
         if not np.array_equal(at[before], point, equal_nan=True):
             one, other = (", ".join(f"{x:g}" for x in where) for where in (at[before], point))
-            raise ValueError(
-                f"{what} must have one place of a name, got {label!r} at {one} in row"
-                f" {before + 1:,} below the header and at {other} in row {row + 1:,}"
-            )
+            got = f"{label!r} at {one} in row {before + 1:,} below the header and at {other} in row"
+            raise ValueError(f"{what} must have one place of a name, got {got} {row + 1:,}")
         points[label] = tuple(point.tolist())
     return Places(points, on_sphere)
 

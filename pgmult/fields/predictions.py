@@ -108,10 +108,8 @@ def _at(
     """Draws of the probabilities at the new inputs of `wider`, and means of each row alone."""
     model = run.model
     if not isinstance(model, MultinomialGP):
-        raise TypeError(
-            f"run must be of a MultinomialGP, got one of {type(model).__name__} (it predicts at the"
-            " new inputs of its data alone: leave new= out)"
-        )
+        kind, hint = type(model).__name__, "leave new= out: it predicts at its data's new inputs"
+        raise TypeError(f"run must be of a MultinomialGP, got one of {kind} ({hint})")
     needed = ("psi", "beta", "hyperparameters")
     _require(run, needed, " to predict at new inputs")
     _warn_of_far(run, data.inputs[data.totals > 0], wider.new_inputs, data.input_labels)
@@ -390,10 +388,8 @@ def own_data(run: Posterior, data: CountField | None) -> CountField:
     if data is None:
         return as_kind(run.data, "the data of the run", CountField)
     if not run.is_of(data):
-        raise ValueError(
-            f"data must be those that the posterior was sampled from, got other ones: {data!r}"
-            " (new inputs, labels and the order of sticks belong to them)"
-        )
+        hint = "new inputs, labels and the order of sticks belong to them"
+        raise ValueError(f"data must be those of the run, got other ones: {data!r} ({hint})")
     return data
 
 

@@ -134,10 +134,8 @@ def calibration(
     """
     pi, table = as_simplex(draws, "draws"), as_counts(counts)
     if pi.ndim != 3 or pi.size == 0 or pi.shape[1:] != table.shape:
-        raise ValueError(
-            f"draws must be (draws, rows, categories) to go with counts of shape {table.shape}, one"
-            f" of each at least, got shape {pi.shape}"
-        )
+        expected = f"(draws, rows, categories) to go with counts of shape {table.shape}"
+        raise ValueError(f"draws must be {expected}, got shape {pi.shape}")
     rng = np.random.default_rng(as_seed(random_seed))
     totals = np.broadcast_to(table.sum(axis=1), pi.shape[:2])
     drawn = rng.multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))

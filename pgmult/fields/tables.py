@@ -350,10 +350,8 @@ def _coordinates(
             )
             if text[:1].isdigit():
                 hint = "make numbers or datetime64 of them, as pandas.to_datetime does"
-            raise ValueError(
-                f"column {name!r} of {table} must be numbers or dates, got strings such as"
-                f" {text!r} ({hint})"
-            )
+            got = f"strings such as {text!r} ({hint})"
+            raise ValueError(f"column {name!r} of {table} must be numbers or dates, got {got}")
         else:
             values = as_finite(column, f"column {name!r} of {table}")[:, None]
         arrays.append(values)

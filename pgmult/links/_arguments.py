@@ -26,10 +26,8 @@ def as_interior(pi: ArrayLike) -> FloatArray:
     array = validate.as_simplex(pi)
     bad = array == 0.0
     if bad.any():
-        raise ValueError(
-            f"pi must be positive, got 0.0{validate.place_of(bad)}"
-            " (a zero probability has an infinite psi; mix in a little of the uniform)"
-        )
+        hint = "a zero probability has an infinite psi; mix in a little of the uniform"
+        raise ValueError(f"pi must be positive, got 0.0{validate.place_of(bad)} ({hint})")
     return array
 
 

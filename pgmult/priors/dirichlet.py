@@ -115,10 +115,8 @@ class Dirichlet:
         """The concentration, if it goes with an array of this shape."""
         alpha = np.asarray(self.concentration)
         if len(shape) == 0 or shape[-1] < 2:
-            raise ValueError(
-                f"{name} must have at least 2 categories on the last axis, got {shape}"
-                " (one concentration for all categories does not say how many there are)"
-            )
+            hint = "one concentration for all categories does not say how many there are"
+            raise ValueError(f"{name} must have at least 2 categories, got {shape} ({hint})")
         if alpha.shape[-1:] not in ((), shape[-1:]):
             raise ValueError(f"{name} must have {alpha.shape[-1]} categories, got shape {shape}")
         validate.common_shape(**{"concentration": alpha.shape, name: shape})

@@ -185,10 +185,8 @@ class MvNormal(Checked):
             J, h, new_key(rng), out, grain=1,
         )  # fmt: skip
         if failed := [status - 1 for status in statuses if status]:
-            raise ValueError(
-                f"row {min(failed)} has no Gaussian posterior: its precision is not positive"
-                " definite or not finite (is J negative or nan there?)"
-            )
+            why = "its precision is not positive definite or finite (is J negative or nan there?)"
+            raise ValueError(f"row {min(failed)} has no Gaussian posterior: {why}")
         return out.reshape(potential.h.shape)
 
 

@@ -83,10 +83,8 @@ class MatrixNormalInverseWishart(Checked):
         """
         centre, x = as_finite(mean, "mean"), as_finite(covariates, "covariates")
         if centre.ndim != 2 or x.ndim != 2 or x.shape[1] != len(centre) or len(x) == 0:
-            raise ValueError(
-                "mean must have shape (p, n) and covariates (rows, p), got"
-                f" {centre.shape} and {x.shape}"
-            )
+            expected = "mean must have shape (p, n) and covariates (rows, p)"
+            raise ValueError(f"{expected}, got {centre.shape} and {x.shape}")
         n = centre.shape[1]
         gram = as_spd(scatter(x, np.zeros(len(centre))) / len(x), "the Gram matrix of covariates")
         return cls(centre, gram, n + 2.0, as_real(var, "var", minimum=1e-300) * np.eye(n))

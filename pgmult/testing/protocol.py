@@ -41,10 +41,8 @@ def _bytes(value: object, place: str = "") -> object:
         return tuple, [_bytes(item, f"{place}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return Mapping, [(key, _bytes(value[key], f"{place}[{key!r}]")) for key in sorted(value)]
-    raise AssertionError(
-        f"{place} must be an array, a number, a string, or a tuple, mapping or dataclass of those,"
-        f" got {type(value).__name__}"
-    )
+    kinds = "an array, a number, a string, or a tuple, mapping or dataclass of those"
+    raise AssertionError(f"{place} must be {kinds}, got {type(value).__name__}")
 
 
 def _changed_field(before: Any, after: Any) -> str:
@@ -151,10 +149,8 @@ def _check_moves(model: Model[Any, Any], data: object, rng: Generator) -> None:
         stuck = [name for name in names if _is_stuck(name, truth, other, start, state)]
         if not stuck:
             return
-    raise AssertionError(
-        f"step must move every variable, but after {_MAX_SWEEPS_TO_MOVE} sweeps entries of"
-        f" {stuck[0]} are where the chain started"
-    )
+    words = f"step must move every variable, but after {_MAX_SWEEPS_TO_MOVE} sweeps entries of"
+    raise AssertionError(f"{words} {stuck[0]} are where the chain started")
 
 
 def _is_stuck(name: str, truth: object, other: object, start: object, state: object) -> bool:

@@ -152,10 +152,8 @@ def fit_sites(
     as_positive_int(max_iterations, "max_iterations")
     mean0, precision0 = prior.prior_mean, prior.precision()
     if matrix.ndim != 2 or matrix.shape[1:] != mean0.shape or prior.potential is not None:
-        raise ValueError(
-            f"prior must be of the weights of x, {matrix.shape}, without a potential, got one of"
-            f" shape {mean0.shape}"
-        )
+        expected = f"of the weights of x, {matrix.shape}, without a potential"
+        raise ValueError(f"prior must be {expected}, got one of shape {mean0.shape}")
     offsets = _as_row(offset, "offset", np.zeros(len(matrix)))
     log_det0 = float(np.linalg.slogdet(precision0)[1])
 

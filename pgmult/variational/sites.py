@@ -80,10 +80,8 @@ class LogisticSite(Checked):
     def _complete(self) -> None:
         shape, trials = self.successes.shape, self.trials
         if shape != trials.shape or len(shape) not in (1, 2) or (self.successes > trials).any():
-            raise ValueError(
-                "successes must be rows of numbers not above trials, got shapes"
-                f" {shape} and {trials.shape}"
-            )
+            got = f"shapes {shape} and {trials.shape}"
+            raise ValueError(f"successes must be rows of numbers not above trials, got {got}")
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""

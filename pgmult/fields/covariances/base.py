@@ -142,10 +142,8 @@ class CovarianceFamily(Covariance):
         for argument, names in (("priors", priors), ("fixed", fixed)):
             for name in names:
                 if name not in self._parameters:
-                    raise ValueError(
-                        f"{argument} must be of parameters that {type(self).__name__} has,"
-                        f" {', '.join(self._parameters)}, got {name!r}"
-                    )
+                    known = f"{type(self).__name__} has, {', '.join(self._parameters)}"
+                    raise ValueError(f"{argument} must be of parameters that {known}, got {name!r}")
         limits = f"from {math.exp(-_FAR):.0e} to {math.exp(_FAR):.0e}"
         for name in self._parameters:
             if abs(math.log(getattr(self, name))) > _FAR:
@@ -163,10 +161,8 @@ class CovarianceFamily(Covariance):
         if self.active is None:
             return X
         if max(self.active) >= X.shape[1]:
-            raise ValueError(
-                f"{type(self).__name__} acts on column {max(self.active)}, but the inputs have"
-                f" {X.shape[1]} columns (they are numbered from 0)"
-            )
+            width, name = X.shape[1], f"{type(self).__name__} acts on column {max(self.active)}"
+            raise ValueError(f"{name}, but the inputs have {width} columns (numbered from 0)")
         return X[:, list(self.active)]
 
     def _diagonal(self, X: FloatArray) -> FloatArray:

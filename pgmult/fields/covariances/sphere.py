@@ -29,10 +29,8 @@ def as_radians(X: FloatArray, place: Callable[[int], str] = "at row {}".format) 
             hint = "coordinates in metres or kilometres are called x and y"
             if np.abs(values[row]) <= 360.0:
                 hint = f"are latitude and longitude swapped? {hint}"
-            raise ValueError(
-                f"{name} must be from -{most:g} to {most:g} degrees, got {values[row]:g}"
-                f" {place(row)} ({hint})"
-            )
+            got = f"{values[row]:g} {place(row)} ({hint})"
+            raise ValueError(f"{name} must be from -{most:g} to {most:g} degrees, got {got}")
     return np.radians(X.T)
 
 

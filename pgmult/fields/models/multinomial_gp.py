@@ -70,10 +70,8 @@ def check_mean(mean: str | ArrayLike, unit: str, *words: str) -> None:
     if level.ndim > 1:
         raise ValueError(f"mean must be one number or one a {unit}, got shape {level.shape}")
     if (size := np.abs(level).max(initial=0.0)) > _MOST_LOG_ODDS:
-        raise ValueError(
-            f"mean must lie within -{_MOST_LOG_ODDS:g} and {_MOST_LOG_ODDS:g}, got one of size"
-            f" {size:g} (it is in log odds: at 10 a probability is .99995)"
-        )
+        hint = "it is in log odds: at 10 a probability is .99995"
+        raise ValueError(f"mean must lie within ±{_MOST_LOG_ODDS:g}, got size {size:g} ({hint})")
 
 
 def level_of(
@@ -120,10 +118,8 @@ class FieldModel(Checked, ABC):
     def as_data(self, data: object) -> CountField:
         """A field of counts as it is; anything else lacks the inputs."""
         if not isinstance(data, CountField):
-            raise TypeError(
-                f"Gaussian processes need the inputs of the counts, got {type(data).__name__}"
-                " (make the data with as_field(inputs, counts))"
-            )
+            kind, hint = type(data).__name__, "make the data with as_field(inputs, counts)"
+            raise TypeError(f"Gaussian processes need the inputs of counts, got {kind} ({hint})")
         self._check(data)
         return data
 

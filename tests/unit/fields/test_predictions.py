@@ -123,7 +123,7 @@ def same_but(**changes):
 
 
 KEPT = {name: np.zeros((1, 2)) for name in ("psi", "beta", "hyperparameters")}
-OTHER = "data must be those that the posterior was sampled from"
+OTHER = "data must be those of the run"
 WITHOUT = DATA.with_new_inputs(None)
 
 
