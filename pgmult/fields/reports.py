@@ -267,30 +267,28 @@ def _changes(grid: Grid) -> tuple[list[str], list[Section]]:
     start, end = (plain(grid.along[its[0]]) for its in rows)
     change = last - first
     order = [int(k) for k in np.argsort(-change.mean(axis=0), kind="stable")]
+    cells = [  # five columns fit a narrow page where one of them has an interval
+        (name, f"{a.mean():.2f}", f"{b.mean():.2f}", grid.interval(b - a, "+.2f"),
+         probability_text((b > a).mean()))
+        for name, a, b in zip(grid.names, first.T, last.T, strict=True)
+    ]  # fmt: skip
     over = f" (mean over {len(both)} places, weighted by their counts)" if len(both) > 1 else ""
     span = f"From {grid.axis} {start} to {end}{over}"
     said = []
     for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
         if (sign * change[:, k] > 0.0).mean() > 0.95:  # its 90 % interval is on one side
+            name, before, after, rise, _ = cells[k]
             said.append(
-                f"{span} {grid.names[k]} {word} most: from {first[:, k].mean():.2f} to"
-                f" {last[:, k].mean():.2f}, a change of {grid.interval(change[:, k], '+.2f')}"
+                f"{span} {name} {word} most: from {before} to {after}, a change of {rise}"
                 f" ({grid.percent})."
             )
-    rows_of_table = [  # five columns fit a narrow page where one of them has an interval
-        (
-            grid.names[k], f"{first[:, k].mean():.2f}", f"{last[:, k].mean():.2f}",
-            grid.interval(change[:, k], "+.2f"), probability_text((change[:, k] > 0.0).mean()),
-        )
-        for k in order
-    ]  # fmt: skip
     until = f", as far as all categories were counted: from {start} to {end}"
     until = "" if grid.counted.all() else until
     over = ", over places weighted by their counts," if len(both) > 1 else ""
     note = f"Mean probability{over} of each category at the ends of {grid.axis}{until}; and its"
     section = Section(
-        "What changed", f"{note} change [{grid.percent}].",
-        head=("category", start, end, "change", "P(rose)"), rows=rows_of_table, shown=12,
+        "What changed", f"{note} change [{grid.percent}].", rows=[cells[k] for k in order],
+        head=("category", start, end, "change", "P(rose)"), shown=12,
     )  # fmt: skip
     return said or [f"{span} no category clearly rose or fell."], [section]
 
@@ -327,9 +325,8 @@ def _unseen(grid: Grid) -> list[str]:
         )
     observed = np.unique(grid.place[: grid.data.num_rows])
     if names := [grid.places[p] for p in observed if grid.totals[p] == 0]:
-        said.append(
-            f"No counts at {few(names, 'places')}: predictions there come from other places alone."
-        )
+        where = few(names, "places")
+        said.append(f"No counts at {where}: predictions there come from other places alone.")
     return said
 
 
@@ -470,11 +467,10 @@ def _learned(run: Posterior, grid: Grid) -> Section:
         value = grid.interval(values[:, :, c, j])
         form = ",.0f" if value.upper >= 100.0 else "#.3g"
         rows.append((names[j] + whose, value._replace(form=form)))
-    scatter = any(name.endswith("(White)") for name in names)
+    is_white = any(name.endswith("(White)") for name in names)
+    white = "; (White) is that of independent effects of the inputs" if is_white else ""
     note = (
         "Length scales are in the units of the inputs: the distance over which probabilities are"
-        " similar. Variances are of log odds"
-        + ("; (White) is that of independent effects of the inputs. " if scatter else ". ")
-        + f"Posterior mean [{grid.percent}]."
+        f" similar. Variances are of log odds{white}. Posterior mean [{grid.percent}]."
     )
     return Section(title, note, head=("parameter", "value"), rows=rows, shown=12)

@@ -6,13 +6,6 @@ from pgmult.priors.gaussian import MvNormal, NormalInverseWishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 
 __all__ = [
-    "LKJ",
-    "Dirichlet",
-    "HalfT",
-    "Horseshoe",
-    "LogNormal",
-    "MatrixNormalInverseWishart",
-    "MvNormal",
-    "Normal",
-    "NormalInverseWishart",
-]
+    "LKJ", "Dirichlet", "HalfT", "Horseshoe", "LogNormal", "MatrixNormalInverseWishart",
+    "MvNormal", "Normal", "NormalInverseWishart",
+]  # fmt: skip

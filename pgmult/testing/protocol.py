@@ -65,11 +65,11 @@ def _pure(function: Callable[..., object], random_seed: int, *arguments: object)
         with row_threads(threads, grain=1):
             again = function(np.random.default_rng(random_seed), *arguments)
         changed = _changed_field(snapshot, _bytes(again))
-        require(
-            not changed,
-            f"{name} must give the same draws for the same seed, but {changed} differs in a second"
-            f" call with {threads} row thread{'s' * (threads > 1)}",
+        call = f"a second call with {threads} row thread{'s' * (threads > 1)}"
+        words = (
+            f"{name} must give the same draws for the same seed, but {changed} differs in {call}"
         )
+        require(not changed, words)
     return result
 
 

@@ -44,14 +44,6 @@ from pgmult.fields.covariances.sphere import GreatCircle
 from pgmult.priors.distributions import LogNormal
 
 __all__ = [
-    "Constant",
-    "Covariance",
-    "GreatCircle",
-    "LogNormal",
-    "Matern",
-    "Periodic",
-    "Product",
-    "SquaredExponential",
-    "Sum",
-    "White",
-]
+    "Constant", "Covariance", "GreatCircle", "LogNormal", "Matern", "Periodic", "Product",
+    "SquaredExponential", "Sum", "White",
+]  # fmt: skip
