@@ -438,20 +438,15 @@ def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> lis
         return ["No counts were held out."]
     fit = rows.rows(indices).calibration(hidden[indices], least=0.0, random_seed=random_seed)
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
-    return [
-        f"Intervals of the {hidden.sum():,} counts at {len(indices):,} inputs that were held"
-        f" out {said}.",
-        f"{fit.in_words}, of {fit.num_cells:,} cells.",
-    ]
+    held = f"Intervals of the {hidden.sum():,} counts at {len(indices):,} inputs that were held out"
+    return [f"{held} {said}.", f"{fit.in_words}, of {fit.num_cells:,} cells."]
 
 
 def _against_truth(grid: Grid, truth: FloatArray) -> str:
-    inside = float(((grid.lower <= truth) & (truth <= grid.upper)).mean())
-    error = float(np.abs(grid.mean - truth).mean())
-    return (
-        f"The truth is known here: the {grid.percent}s hold {100 * inside:.0f} % of the true"
-        f" probabilities, and a mean is {error:.3f} off on average."
-    )
+    inside = 100 * ((grid.lower <= truth) & (truth <= grid.upper)).mean()
+    off = f"a mean is {np.abs(grid.mean - truth).mean():.3f} off on average"
+    held = f"the {grid.percent}s hold {inside:.0f} % of the true probabilities"
+    return f"The truth is known here: {held}, and {off}."
 
 
 def _learned(run: Posterior, grid: Grid) -> Section:

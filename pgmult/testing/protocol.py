@@ -65,11 +65,9 @@ def _pure(function: Callable[..., object], random_seed: int, *arguments: object)
         with row_threads(threads, grain=1):
             again = function(np.random.default_rng(random_seed), *arguments)
         changed = _changed_field(snapshot, _bytes(again))
-        call = f"a second call with {threads} row thread{'s' * (threads > 1)}"
-        words = (
-            f"{name} must give the same draws for the same seed, but {changed} differs in {call}"
-        )
-        require(not changed, words)
+        how = f"in a second call with {threads} row thread{'s' * (threads > 1)}"
+        words = f"{name} must give the same draws for the same seed, but {changed} differs"
+        require(not changed, f"{words} {how}")
     return result
 
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pgmult.compiled.jit import jit
-from pgmult.compiled.vectors import copy, index_of_largest
+from pgmult.compiled.vectors import index_of_largest
 
 _BLOCK = 32  # rows that use four earlier rows while those are in the nearest cache
 
@@ -192,8 +192,7 @@ def factor_columns(worker, start, stop, cov, roots, log_dets, factors):
         for i in range(len(factor)):
             log_dets[column] += 2.0 * math.log(factor[i, i])
         if len(factors):
-            for i in range(len(factor)):
-                copy(factor[i], factors[column, i])
+            factors[column] = factor
 
 
 @jit
