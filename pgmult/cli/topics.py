@@ -34,33 +34,28 @@ _QUOTED = 200  # draws of documents' shares, at least, that are enough to quote 
 
 
 _FIT = """
-CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or the folder that pack
-    wrote
+CORPUS  Table, folder or file of text, LDA-C file, .npz or .mtx of counts, or folder made by pack
 --topics K>=2  Number of topics (default: 50)
 --keep-theta  Store shares of topics in documents (default: if these are few, and with covariates)
 --keep N>=1  Number of draws to store of the topics and of --keep-theta, over all chains (default:
     as many as take 72 MB); all draws are stored of other variables
---starts independent|shared  Give each chain its own start, to see which topics recur, or all chains
-    the same one (default: independent)
+--starts independent|shared  Start of chains: each its own, to see which topics recur, or the same
+    (default: independent)
 """
 _PRIOR_WORDS = """
---word-concentration X  Dirichlet concentration of words in topics: larger where topics share many
-    words (default: learned)
---keywords FILE  File of words that topics must have, a line for each topic: a name, a colon and
-    words (economy: tax, jobs)
+--word-concentration X  Dirichlet concentration of words; larger: broader topics (default: learned)
+--keywords FILE  File of words that topics must have, a line for each topic (economy: tax, jobs)
 """
 _CORPUS = """
 --vocabulary FILE  File of the words, one a line, for files of counts
 --column NAME  Column of the texts of a table
 --names NAME  Column of the names of documents
 --count NAME  Column of counts, where a row is a word (--column) of a document (--names)
---wide COLUMNS  Columns of counts, one for each word, where a row is a document: FIRST:LAST, 'word*'
-    or a,b,c
+--wide COLUMNS  Columns of counts, one for each word (FIRST:LAST, 'word*' or a,b,c)
 --documents lines|paragraphs  Documents of a file of text (default: lines)
 """
 _WORDS = """
---stop-words LANGUAGE  Language of the stop words, such as de (default: that of the texts), a file
-    with one a line, or none
+--stop-words LANGUAGE  Language of stop words, such as de (default: the texts'), a file, or none
 --keep-addresses  Keep web addresses and names of users (@name), which are removed otherwise
 --ngrams N>=1  Count runs of up to N words, too
 --min-count N>=1  Drop words that occur fewer than N times
@@ -73,8 +68,7 @@ _COVARIATES_PAGE = """
 --content FORMULA  Formula of what the words of topics depend on: "~ party"
 """
 _WEIGHT = """
---weight COLUMN  Column that says how much each document counts in averages of the page, of effects
-    and of shares; likelihoods are not weighted
+--weight COLUMN  Weight of documents in averages of page, effects and shares, not in likelihoods
 """
 _YES_OR_NO = {"action": argparse.BooleanOptionalAction}
 
@@ -412,11 +406,8 @@ def _pack(options: Options) -> int:
     for name in ("count", "wide"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} is for fit: a table of counts is small enough")
-    corpus = pack_files(
-        options.corpus, options.out, names=options.names, progressbar=not options.quiet,
-        **_of_files(options),
-    )  # fmt: skip
-    print(f"{options.out}: {corpus}")
+    how = _of_files(options) | {"names": options.names, "progressbar": not options.quiet}
+    print(f"{options.out}: {pack_files(options.corpus, options.out, **how)}")
     losses, out = losses_of(options.out), shlex.quote(str(options.out))
     if losses is not None:
         print(f"\n{losses}")

@@ -699,7 +699,10 @@ def _mixing(run: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
             " chain before you quote them."
         )
     name, worst, *_ = next(_within(run))
-    moved = _drift(run)
+    corpus, values = documents.corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
+    first, second = values[:, : len(values[0]) // 2], values[:, len(values[0]) // 2 :]
+    risen = float((second.mean(axis=1) - first.mean(axis=1)).max())
+    moved = 0.0 if corpus is None else risen / max(corpus.num_tokens, 1)
     if moved > _STILL and name == "log likelihood" and worst > _DRIFT_R_HAT:
         sentence += (
             f" A chain's log likelihood still rises, by {moved:.3f} nats a word from half to"
@@ -712,14 +715,6 @@ def _rounded_up(draws: float) -> int:
     """A number of draws with one digit, or 15, 150 and so on."""
     size = 10.0 ** math.floor(math.log10(draws))
     return int(next(x * size for x in (1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0) if x * size >= draws))
-
-
-def _drift(run: Posterior) -> float:
-    """Largest rise of a chain's log likelihood between its halves, nats a word; 0 without data."""
-    corpus, values = documents.corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
-    half = values.shape[1] // 2
-    moved = values[:, half:].mean(axis=1) - values[:, :half].mean(axis=1)
-    return 0.0 if corpus is None else float(moved.max() / max(corpus.num_tokens, 1))
 
 
 def _diagnostics(run: Posterior) -> Section:

@@ -59,11 +59,8 @@ def invert_lanes(a, n, row):
         while j + 4 <= i:
             first, second = load(row, j * WIDTH), load(row, (j + 1) * WIDTH)
             third = load(row, (j + 2) * WIDTH)
-            here0, here1, here2 = (
-                row_at(j) + j * WIDTH,
-                row_at(j + 1) + j * WIDTH,
-                row_at(j + 2) + j * WIDTH,
-            )
+            at = j * WIDTH
+            here0, here1, here2 = row_at(j) + at, row_at(j + 1) + at, row_at(j + 2) + at
             x0 = multiply(first, load(a, here0))
             x0 = add_product(x0, second, load(a, here1))
             x0 = add_product(x0, third, load(a, here2))

@@ -324,10 +324,8 @@ def corpus_from(counts: Any, name: str, vocabulary: object = None, names: object
         if values is not None:
             labels[argument] = array = np.array(as_strings(values, argument), dtype=np.str_)
             if array.shape != (length,):
-                raise ValueError(
-                    f"{argument} must have one entry for each of the {length} {what} of {name},"
-                    f" got {array.shape}"
-                )
+                every = f"one entry for each of the {length} {what} of {name}"
+                raise ValueError(f"{argument} must have {every}, got {array.shape}")
     return replace(corpus, **labels) if labels else corpus
 
 
@@ -336,15 +334,12 @@ def _counted(counts: Any, name: str) -> Corpus:
     refuse_texts(counts, name)
     table: Any = counts if scipy.sparse.issparse(counts) else as_counts(counts, name)
     if table.ndim != 2:
-        raise ValueError(
-            f"{name} must be documents by words, got {table.ndim} axes (shape {table.shape})"
-        )
+        got = f"{table.ndim} axes (shape {table.shape})"
+        raise ValueError(f"{name} must be documents by words, got {got}")
     num_words = int(table.shape[1])
     if num_words > _MOST:
-        raise ValueError(
-            f"{name} must have fewer than 2**31 words (columns), got {num_words}"
-            " (leave out the columns without counts)"
-        )
+        got = f"{num_words} (leave out the columns without counts)"
+        raise ValueError(f"{name} must have fewer than 2**31 words (columns), got {got}")
     try:  # compiled code, here and in models, trusts indices
         if scipy.sparse.issparse(table) and table.format in ("csr", "csc", "bsr"):
             table.check_format(full_check=True)
@@ -591,9 +586,7 @@ def with_covariates(
     counts = corpus_from(corpus, "corpus")
     design = make_design(covariates, counts.num_documents, formula, names, standardize)
     if design.offset is not None or (formula is not None and parse(formula).outcome is not None):
-        raise ValueError(
-            f"formula must have terms alone, no offset and no outcome, got {formula!r}"
-        )
+        raise ValueError(f"formula must have terms, no offset and no outcome, got {formula!r}")
     groups = None
     if content is not None:
         groups = content_groups(content, as_mapping(covariates, names), counts.num_documents)

@@ -91,9 +91,8 @@ def content_groups(content: object, columns: Mapping[str, object], num_rows: int
         )
     for name in named:
         if name not in columns:
-            raise ValueError(
-                f"content must name columns, got {name!r}; columns: {', '.join(columns)}"
-            )
+            had = ", ".join(columns)
+            raise ValueError(f"content must name columns, got {name!r}; columns: {had}")
     cells = [cells_of_rows(columns, name, num_rows) for name in named]
     parts = [labels_of(labels_only(n, c), n).tolist() for n, c in zip(named, cells, strict=True)]
     rows = list(zip(*parts, strict=True))

@@ -106,10 +106,8 @@ def pack_corpus(
         if num_words is None:
             raise ValueError("counts must have at least one block of documents, got none")
         if words is not None and len(words) != num_words:
-            raise ValueError(
-                f"vocabulary must have one entry for each of the {num_words} words (columns) of"
-                f" counts, got {len(words)}"
-            )
+            every = f"one entry for each of the {num_words} words (columns) of counts"
+            raise ValueError(f"vocabulary must have {every}, got {len(words)}")
         writer.finish(num_words, words, label=str if all(named) else None)
     return open_corpus(out)
 
@@ -166,9 +164,8 @@ def losses_of(path: Path) -> Losses | None:
 def _manifest(path: Path) -> dict[str, Any]:
     file = path / _MANIFEST
     if not file.is_file():
-        raise FileNotFoundError(
-            errno.ENOENT, "no corpus.json, so no packed corpus (pack makes one)", str(path)
-        )
+        why = "no corpus.json, so no packed corpus (pack makes one)"
+        raise FileNotFoundError(errno.ENOENT, why, str(path))
     manifest = read_json(file)
     with reading(file):
         if manifest["pgmult_corpus"] != SCHEMA:
@@ -214,9 +211,8 @@ class CorpusWriter:
 
     def __init__(self, out: Path):
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            raise FileExistsError(
-                errno.EEXIST, "out must be a new or empty folder, and something is there", str(out)
-            )
+            taken = "out must be a new or empty folder, and something is there"
+            raise FileExistsError(errno.EEXIST, taken, str(out))
         self._out = out.absolute()
         self.folder = self._out.with_name(self._out.name + ".part")
         """Where files are written until all are complete; `finish` removes files of other kinds."""

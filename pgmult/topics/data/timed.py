@@ -67,16 +67,13 @@ def as_timed_corpus(
     corpus = as_corpus(counts, vocabulary, names)
     steps = as_finite(times, "times")
     if steps.shape != (corpus.num_documents,) or not steps.size:
-        raise ValueError(
-            f"times must have one entry for each of the {corpus.num_documents} documents"
-            f" of counts, at least one, got shape {steps.shape}"
-        )
+        every = f"one entry for each of the {corpus.num_documents} documents of counts"
+        raise ValueError(f"times must have {every}, at least one, got shape {steps.shape}")
     fractional = steps != np.floor(steps)
     if fractional.any():
-        raise ValueError(
-            f"times must be whole numbers of steps, got {steps[fractional][0]} at position"
-            f" {int(np.argmax(fractional))} (round them to years, months, ...)"
-        )
+        got = f"{steps[fractional][0]} at position {int(np.argmax(fractional))}"
+        hint = "round them to years, months, ..."
+        raise ValueError(f"times must be whole numbers of steps, got {got} ({hint})")
     first, last = int(steps.min()), int(steps.max())
     if (last - first + 1) * corpus.num_words >= 2**31:
         raise ValueError(

@@ -174,19 +174,14 @@ def _names_of_prior(run: Posterior, corpus: Any) -> list[str]:
     if isinstance(run.model, NormalTopics):
         return ["mu", "Sigma"]
     if not isinstance(run.model, StructuralTopics):
-        raise ValueError(
-            "run must be of CorrelatedTopics, LogisticNormalTopics or StructuralTopics, got"
-            f" one of {type(run.model).__name__}"
-        )
+        allowed = "CorrelatedTopics, LogisticNormalTopics or StructuralTopics"
+        raise ValueError(f"run must be of {allowed}, got one of {type(run.model).__name__}")
     hint = "of structural topics new documents need covariates: data.new_documents(corpus, table)"
     as_kind(corpus, "corpus", StructuredCorpus, hint)
-    groups = [str(label) for label in run.coords.get("group", [])]
-    new_groups = [] if corpus.content is None else [str(label) for label in corpus.content.labels]
-    if groups != new_groups:
-        raise ValueError(
-            f"corpus must have the posterior's groups, {', '.join(groups) or 'none'}; got"
-            f" {', '.join(new_groups) or 'none'}"
-        )
+    new = () if corpus.content is None else corpus.content.labels
+    groups, got = (", ".join(map(str, of)) or "none" for of in (run.coords.get("group", ()), new))
+    if groups != got:
+        raise ValueError(f"corpus must have the posterior's groups, {groups}; got {got}")
     coding = run.coords["coding"][0] if "coding" in run.coords else run.data.design.coding
     if str(coding) != corpus.design.coding:
         raise ValueError(

@@ -68,10 +68,8 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         names = data.design.names
         if self.regression is not None:
             if len(self.regression.mean) != len(names):
-                raise ValueError(
-                    f"regression must have {len(names)} rows, one a covariate ({', '.join(names)}),"
-                    f" got {len(self.regression.mean)}"
-                )
+                rows, got = f"one a covariate ({', '.join(names)})", len(self.regression.mean)
+                raise ValueError(f"regression must have {len(names)} rows, {rows}, got {got}")
             return self.regression
         n = len(self.centre)
         mean = np.zeros((len(names), n))

@@ -49,7 +49,11 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
         If no document has ten words.
     """
     seed = as_seed(random_seed)
-    data = _some(run.data, seed)
+    data: Corpus = run.data
+    if data.num_tokens > _MOST_TOKENS:  # then some documents, at random
+        size = max(1, int(data.num_documents * _MOST_TOKENS / data.num_tokens))
+        shuffled = np.random.default_rng(seed).permutation(data.num_documents)
+        data = data[np.sort(shuffled[:size])]
     several = np.flatnonzero(data.totals >= 10)
     if not len(several):
         raise ValueError("there must be a document of ten words or more to hold some out of it")
@@ -67,15 +71,6 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
         " the rest; the run itself has seen all words."
     )
     return Comparison.of(scores, "a word", how, _ADVICE)
-
-
-def _some(data: Corpus, seed: int) -> Corpus:
-    """All documents, or, of a corpus that is too large for short runs, some at random."""
-    if data.num_tokens <= _MOST_TOKENS:
-        return data
-    rows = np.random.default_rng(seed).permutation(data.num_documents)
-    size = max(1, int(data.num_documents * _MOST_TOKENS / data.num_tokens))
-    return data[np.sort(rows[:size])]
 
 
 def _sweeps(run: Posterior) -> int:

@@ -161,10 +161,8 @@ def _groups_of(corpus: Corpus, groups: Any) -> dict[str, IntArray]:
     for name, column in columns.items():
         labels = labels_of(as_list(column, "groups", "labels"), name).tolist()
         if len(labels) != corpus.num_documents:
-            raise ValueError(
-                f"groups must have one label for each of the {corpus.num_documents} documents, got"
-                f" {len(labels)} of {name!r}"
-            )
+            every = f"one label for each of the {corpus.num_documents} documents"
+            raise ValueError(f"groups must have {every}, got {len(labels)} of {name!r}")
         codes[name] = np.unique(labels, return_inverse=True)[1]
         if codes[name].max() == 0:
             raise ValueError(f"groups must differ, got the one label {labels[0]!r} of {name!r}")

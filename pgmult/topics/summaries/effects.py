@@ -451,10 +451,8 @@ def variance_shares(
     probability = as_probability(probability, "probability")
     design = structured_data(run, data).design
     if not design.terms:
-        raise ValueError(
-            "run must be of a formula with random terms, such as (1 | author), got"
-            f" {', '.join(design.names)}"
-        )
+        wanted, got = "random terms, such as (1 | author)", ", ".join(design.names)
+        raise ValueError(f"run must be of a formula with {wanted}, got {got}")
     runs.as_draws(run, "effect_variances")
     sizes = np.asarray(run.stack("effect_variances"), dtype=np.float64)
     shares = sizes / (1.0 + sizes.sum(axis=1, keepdims=True))
