@@ -282,10 +282,8 @@ def align_words(
     corpus = corpus_from(corpus, "corpus")
     if corpus.vocabulary is None or vocabulary is None:
         if corpus.num_words != num_words:
-            raise ValueError(
-                f"corpus must have the posterior's {num_words} words or a vocabulary to find them"
-                f" by, got {corpus!r}"
-            )
+            wanted = f"the posterior's {num_words} words or a vocabulary to find them by"
+            raise ValueError(f"corpus must have {wanted}, got {corpus!r}")
         return corpus, 0, 0
     place = {str(word): j for j, word in enumerate(vocabulary)}
     target = np.array([place.get(str(word), -1) for word in corpus.vocabulary], dtype=np.int64)
@@ -353,10 +351,8 @@ def predict(
     if isinstance(run.model, StructuralTopics):
         new = _with_the_same(run, new, covariates, new_levels)
     elif covariates is not None:
-        raise ValueError(
-            "covariates must be left out, for the posterior has none, got"
-            f" {brief(covariates)} (it is of {type(run.model).__name__})"
-        )
+        got = f"{brief(covariates)} (it is of {type(run.model).__name__})"
+        raise ValueError(f"covariates must be left out, for the posterior has none, got {got}")
     chains = aligned_chains(run, chain, "topics")
     share, draws = runs.share_of_draws(max_draws, len(chains)), list[FloatArray]()
     for one in chains:

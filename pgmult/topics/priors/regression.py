@@ -86,10 +86,8 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
     def as_data(self, data: object) -> StructuredCorpus:
         """The data, if they are a corpus with as many covariates as the prior has."""
         if not isinstance(data, StructuredCorpus):
-            raise TypeError(
-                f"data must be a corpus with covariates, got {type(data).__name__}"
-                " (make one with pgmult.topics.with_covariates)"
-            )
+            got, hint = type(data).__name__, "make one with pgmult.topics.with_covariates"
+            raise TypeError(f"data must be a corpus with covariates, got {got} ({hint})")
         self.prior_of(data)
         return with_two_words(data)
 

@@ -162,10 +162,8 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
     def as_data(self, data: object) -> TimedCorpus:
         """The data, if they are a corpus with times."""
         if not isinstance(data, TimedCorpus):
-            raise TypeError(
-                f"dynamic topics need the documents' times, got {type(data).__name__}"
-                " (make the data with as_timed_corpus(counts, times))"
-            )
+            got, hint = type(data).__name__, "make the data with as_timed_corpus(counts, times)"
+            raise TypeError(f"dynamic topics need the documents' times, got {got} ({hint})")
         return with_two_words(data)
 
     def coords(self, data: TimedCorpus) -> dict[str, Array]:

@@ -294,10 +294,8 @@ def content(
     """
     data = structured_data(run, data)
     if data.content is None:
-        raise ValueError(
-            "run must be of data with content covariates, got none (name them in content= of"
-            " pgmult.topics.with_covariates)"
-        )
+        hint = "name them in content= of pgmult.topics.with_covariates"
+        raise ValueError(f"run must be of data with content covariates, got none ({hint})")
     runs.as_draws(run, "group_topics", "group_tokens")
     max_draws = as_positive_int(max_draws, "max_draws")
     chains = aligned_chains(run, chain, "group_topics")

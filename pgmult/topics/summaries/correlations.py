@@ -122,10 +122,8 @@ def topic_correlations(
     link = as_draws(run).link
     chains = aligned_chains(run, chain, "mu")
     if len(run.dims["mu"]) != 3:
-        raise ValueError(
-            f"mu must be one mean of psi, (chain, draw, stick), got axes {run.dims['mu']}"
-            f" of {type(run.model).__name__}"
-        )
+        got = f"axes {run.dims['mu']} of {type(run.model).__name__}"
+        raise ValueError(f"mu must be one mean of psi, (chain, draw, stick), got {got}")
     rng = np.random.default_rng(as_seed(random_seed))
     normals = rng.standard_normal((num_simulated, run["mu"].shape[2]))
     correlations, shares = [], []

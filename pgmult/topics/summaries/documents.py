@@ -218,10 +218,8 @@ def shares(
     labels = cells if cells.dtype.kind in "biufM" else np.array([str(cell) for cell in cells])
     values, codes = np.unique(labels, return_inverse=True)
     if len(values) > _MOST_VALUES:
-        raise ValueError(
-            f"by must be a column of at most {_MOST_VALUES} values, got {len(values)} of {by!r}"
-            " (round it, to decades or ten groups of equal size)"
-        )
+        got = f"{len(values)} of {by!r} (round it, to decades or ten groups of equal size)"
+        raise ValueError(f"by must be a column of at most {_MOST_VALUES} values, got {got}")
     chains = aligned_chains(run, chain, source_of(run))
     draws = averages(run, codes, chains, max_draws, weight)
     return effects.TopicShares(

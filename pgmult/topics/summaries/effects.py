@@ -127,10 +127,8 @@ def _settings(
     asked += [] if by is None else [(by, "by")]
     for name, argument in asked:
         if not isinstance(name, str) or name not in columns:
-            raise ValueError(
-                f"{argument} must be a column that prevalence depends on, one of"
-                f" {', '.join(columns) or 'none'}, got {brief(name)}"
-            )
+            wanted = f"a column that prevalence depends on, one of {', '.join(columns) or 'none'}"
+            raise ValueError(f"{argument} must be {wanted}, got {brief(name)}")
     if by == variable:
         raise ValueError(f"by must be another column than variable, got {by!r} for both")
     values = {variable: _values(data, variable, held.pop(variable, None))}
@@ -138,17 +136,15 @@ def _settings(
         values = {by: _values(data, by, held.pop(by, None), few=True), **values}
     for name, value in held.items():
         if np.ndim(value):
-            raise ValueError(
-                f"at must hold one value of {name!r}, got {brief(value)} (name it in variable or by"
-                " to compare several)"
-            )
+            hint = "name it in variable or by to compare several"
+            raise ValueError(f"at must hold one value of {name!r}, got {brief(value)} ({hint})")
     return values, held
 
 
 def _values(data: StructuredCorpus, name: str, asked: Any, few: bool = False) -> list[Any]:
     """The values of a column to compare: those given, its labels, or numbers over its range."""
     if asked is not None:
-        values = list(np.atleast_1d(asked)) if not isinstance(asked, str) else [asked]
+        values = [asked] if isinstance(asked, str) else list(np.atleast_1d(asked))
         if not values:
             raise ValueError(f"at must hold at least one value of {name!r}, got none")
         return [value.item() if isinstance(value, np.generic) else value for value in values]
@@ -161,16 +157,16 @@ def _values(data: StructuredCorpus, name: str, asked: Any, few: bool = False) ->
     j = columns.names.tolist().index(name)
     if columns.num_levels[j]:
         return columns.levels_of(j)
-    numbers_there = np.unique(columns.values[:, j])
-    if len(numbers_there) > (3 if few else _FEW):
-        numbers_there = (
-            np.quantile(columns.values[:, j], [0.1, 0.5, 0.9], method="lower") if few
-            else np.linspace(numbers_there[0], numbers_there[-1], _GRID)
-        )  # fmt: skip
+    cells = columns.values[:, j]
+    taken = np.unique(cells)
+    if few and len(taken) > 3:
+        taken = np.quantile(cells, [0.1, 0.5, 0.9], method="lower")
+    elif len(taken) > _FEW:
+        taken = np.linspace(taken[0], taken[-1], _GRID)
     if columns.origin_of(j) is not None:  # dates that are there
-        near = np.abs(columns.values[:, j] - numbers_there[:, None]).argmin(axis=1)
-        return listed(columns.cells(j, np.unique(columns.values[near, j])))
-    return [int(x) if float(x).is_integer() else float(x) for x in numbers_there]
+        near = np.abs(cells - taken[:, None]).argmin(axis=1)
+        return listed(columns.cells(j, np.unique(cells[near])))
+    return [int(x) if float(x).is_integer() else float(x) for x in taken]
 
 
 def _levels_in(term: Term, taken: set[str], scope: str) -> IntArray | None:
@@ -499,11 +495,9 @@ def structured_data(run: Posterior, data: object = None) -> StructuredCorpus:
     """The covariates that a posterior was sampled with: its own data, or those given."""
     corpus: object = runs.as_draws(run).data if data is None else data
     if data is None and not isinstance(corpus, StructuredCorpus):
-        raise ValueError(
-            "run must be of data with covariates, got one of"
-            f" {type(run.model).__name__} given a {type(corpus).__name__} (make the data"
-            " with pgmult.topics.with_covariates)"
-        )
+        got = f"one of {type(run.model).__name__} given a {type(corpus).__name__}"
+        hint = "make the data with pgmult.topics.with_covariates"
+        raise ValueError(f"run must be of data with covariates, got {got} ({hint})")
     return runs.data_of_run(run, data, StructuredCorpus, "make one with with_covariates")
 
 
