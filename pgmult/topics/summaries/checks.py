@@ -218,7 +218,7 @@ class _Tokens(NamedTuple):
 
 def _dispersion(
     rng: Generator, corpus: Corpus, theta: FloatArray, phi: FloatArray, codes: IntArray
-) -> tuple[float, float]:
+) -> FloatArray:
     """Dispersion of the data, and of documents simulated with the same theta and phi."""
     sums, cells, matrix, lengths = np.zeros(2), 0, corpus.to_csr(), corpus.totals
     size = max(1, _BLOCK // phi.shape[2])
@@ -237,8 +237,7 @@ def _dispersion(
         made = np.zeros_like(means)
         np.add.at(made, (again.documents, again.words), again.counts)
         sums += [np.vdot(weights, (x - means) ** 2) for x in (matrix[rows].toarray(), made)]
-    observed, simulated = (sums / max(cells, 1)).tolist()
-    return observed, simulated
+    return sums / max(cells, 1)
 
 
 def _allocated(

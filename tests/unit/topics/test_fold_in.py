@@ -97,7 +97,7 @@ def test_other_models_and_none_are_refused():
     with pytest.raises(ValueError, match=r"of CorrelatedTopics, .*, got one of LDA"):
         next(fold_in(run(3, LDA(3)), as_corpus(COUNTS)))
     draws = dict(run(3))
-    with pytest.raises(ValueError, match="must know its model, and these draws came without"):
+    with pytest.raises(ValueError, match="must know its model: take it from"):
         next(fold_in(Posterior(draws), as_corpus(COUNTS)))
 
 

@@ -191,7 +191,7 @@ class TestDocuments:
         np.testing.assert_allclose(document_topics(softmax, chain=1).mean, expected)
 
     def test_sticks_without_a_model(self, draws):
-        with pytest.raises(ValueError, match="must know its model, and these draws came without"):
+        with pytest.raises(ValueError, match="must know its model: take it from"):
             document_topics(Posterior({"psi": draws["psi"]}), chain=1)
         with pytest.raises(TypeError, match=r"run must be a Posterior, got .*dict"):
             document_topics(dict(draws), chain=1)
@@ -305,7 +305,7 @@ def test_correlations_and_documents_of_a_stored_run_follow_its_link(model, tmp_p
 
 def test_correlations_need_a_model_with_one_mean():
     draws = {"mu": np.zeros((1, 5, 2)), "Sigma": np.tile(np.eye(2), (1, 5, 1, 1))}
-    with pytest.raises(ValueError, match="posterior must know its model, and these draws came"):
+    with pytest.raises(ValueError, match="posterior must know its model: take it from"):
         topic_correlations(Posterior(draws))
     with pytest.raises(ValueError, match="must have a link, LDA has none"):
         topic_correlations(run_of(LDA(3), **draws))
