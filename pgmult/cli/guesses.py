@@ -954,38 +954,33 @@ class Guesses:
         available = [c for c in available if _is_at_most(taken, c)]
         beside = (taken, occasion, *people, *names, *available)
         attributes, coded = self._of_alternatives(where, beside)
-        none = _none_of_these(names[0], attributes.values()) if names else None
-        if none is not None:  # columns that mark it are its constant
-            attributes = {n: c for n, c in attributes.items() if not _marks(c, names[0], none)}
+        name, none = names[0] if names else None, None
+        if name is not None:
+            none = _none_of_these(name, attributes.values())
+            if none is not None:  # columns that mark it are its constant
+                attributes = {n: c for n, c in attributes.items() if not _marks(c, name, none)}
         of_rows = {n: c for n, c in attributes.items() if self._different(c, *where) > number}
-        of_choosers = [name for name in attributes if name not in of_rows] if names else []
+        of_choosers = [n for n in attributes if n not in of_rows] if name else []
         if not (of_rows or of_choosers):
             return None
-        numbers = {name: c for name, c in of_rows.items() if c.is_number}
-        constants = bool(names) and not any(
-            _is_fixed_by(c.cells, names[0].cells, of_row) for c in numbers.values()
-        )
-        labels = names[0].counts if names else ()
-        why = f"Each row is an alternative, and one is chosen in each {occasion.quoted}:"
-        why += " estimate what makes an alternative likely to be chosen."
-        tastes = sum(
-            len(c.counts) - 1 if c.is_category or name in coded else 1
-            for name, c in of_rows.items()
-        )
+        numbers = {n: c for n, c in of_rows.items() if c.is_number}
+        fixed = name is None or any(_is_fixed_by(c, name, of_row) for c in numbers.values())
+        labels = name.counts if name else ()
+        several = [len(c.counts) for n, c in of_rows.items() if c.is_category or n in coded]
+        tastes = len(of_rows) + sum(several) - 2 * len(several)
         whose, same, differ = _tastes(number, people if of_rows else [], tastes, len(labels))
-        named = names[0].term if constants and differ else ""
-        formula = _of_choice(taken.term, [*of_rows], whose, of_choosers, labels, named, constants)
-        why += same
+        named = name.term if name and differ and not fixed else ""
+        formula = _of_choice(taken.term, [*of_rows], whose, of_choosers, labels, named, not fixed)
+        why = f"Each row is an alternative, and one is chosen in each {occasion.quoted}: estimate"
+        why += f" what makes an alternative likely to be chosen.{same}"
         if coded:
             why += f" {' and '.join(coded)}: whole numbers are read as labels; write the column"
             why += " alone if they are amounts."
         respondents = [c.name for c in people[:1] if same]
         options: list[Option] = [("--occasion", [*respondents, occasion.name])]
-        options += naming(
-            alternative=names[0] if names else None, available=next(iter(available), None)
-        )
+        options += naming(alternative=name, available=available[0] if available else None)
         options += _price_option(numbers)
-        used = [taken, *people[:1], *names[:1], *(attributes[name] for name in of_choosers)]
+        used = [taken, *people[:1], *names[:1], *(attributes[n] for n in of_choosers)]
         if none is not None:
             options.append(("--none", [none]))
         else:
@@ -1038,11 +1033,8 @@ class Guesses:
                 and name not in wide
             }  # fmt: skip
             wide = {self._name_of(copies[name], name): of for name, of in wide.items()}
-            labels = [
-                {label for c in of.values() if c.is_category for label in c.counts}
-                for _, of in wide.values()
-            ]
-            tastes = sum(max(1, len(different) - 1) for different in labels)
+            every = ([c.counts for c in of.values() if c.is_category] for _, of in wide.values())
+            tastes = sum(max(1, len(set().union(*labels)) - 1) for labels in every)
             whose, same, differ = _tastes(self.num_rows, people, tastes, len(taken.counts))
             formula = _of_choice(
                 taken.term, [*wide], whose, [*choosers][:FEW], taken.counts,
@@ -1052,7 +1044,7 @@ class Guesses:
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             options = [("--wide", patterns), *_price_option(numeric)]
             why = "Each row is a choice, and has columns for each alternative: estimate what makes"
-            why += " an alternative likely to be chosen." + same
+            why += f" an alternative likely to be chosen.{same}"
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
             return Guess("Choice", why, [self._fit("choice", used, options, formula)])
         return None
@@ -1381,10 +1373,10 @@ def _price_option(names: Iterable[str]) -> list[Option]:
     return [("--price", [price])] if price else []
 
 
-def _is_fixed_by(cells: list[object], labels: list[object], of_row: list[object]) -> bool:
+def _is_fixed_by(column: ColumnGuess, labels: ColumnGuess, of_row: list[object]) -> bool:
     """Whether constants of alternatives fix an attribute: all occasions have the same steps."""
     first, steps = dict[Any, tuple[Any, Any]](), set()
-    for cell, label, occasion in zip(cells, labels, of_row, strict=True):
+    for cell, label, occasion in zip(column.cells, labels.cells, of_row, strict=True):
         if cell is not None:
             other, start = first.setdefault(occasion, (label, cell))
             steps.add((label, other, round(cell - start, 9)))
