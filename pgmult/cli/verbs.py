@@ -39,7 +39,6 @@ _USUAL = {
     "inputs": "Table of the inputs of the steps ahead",
     "num_quotes": "Number of quotes per topic",
     "held_out": "Table of rows that the model was not fitted to",
-    "step": "Size of the change of a number (default: a standard deviation)",
     "by": "Answer separately for each label of a column",
     "new_levels": "Allow labels of groupings that the run does not have",
     "reference": "Category that the others are compared with",

@@ -43,6 +43,18 @@ _INTEGER_OR_DECIMAL = re.compile(r"-?\d+([.,]\d+)?")
 _MOST_LISTED = 6
 
 
+@contextmanager
+def errors_at(
+    place: object, what: str = "", kinds: type[Exception] | tuple[type[Exception], ...] = ValueError
+) -> Iterator[None]:
+    """Raise errors of some kinds as ValueError that says where, and `what` is wrong there."""
+    try:
+        yield
+    except kinds as error:
+        why = str(error) or type(error).__name__
+        raise ValueError(f"{place}: {what} ({why})" if what else f"{place}: {why}") from None
+
+
 def suffix_of(path: Path) -> str:
     """The last part of the name, lower case, a ``.gz`` looked through."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
@@ -170,10 +182,8 @@ def unzipped(path: Path, chosen: str | None) -> Iterator[tuple[Path, str | None]
     if form_of(path) != ".zip":
         yield path, chosen
         return
-    try:
+    with errors_at(path, "a damaged archive", zipfile.BadZipFile):
         file = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: a damaged archive ({error})") from None
     with file, tempfile.TemporaryDirectory() as folder:
         names = [name for name in file.namelist() if not name.startswith("__MACOSX")]
         texts = [name for name in names if suffix_of(Path(name)) == ".txt"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, exact_columns, zone_of
-from pgmult.datasets.files import FROM_R, library, the_one
+from pgmult.datasets.files import FROM_R, errors_at, library, the_one
 
 _READERS = {
     ".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".sas7bdat": "sas7bdat",
@@ -46,10 +46,8 @@ def labelled_columns(
         return _of_r(path, chosen, time_zone)
     no_value |= {""}
     reader = getattr(library("pyreadstat", path), f"read_{_READERS[form]}")
-    try:
+    with errors_at(path, "cannot be read", Exception):  # each kind of file has errors of its own
         columns, about = reader(str(path), output_format="dict")
-    except Exception as error:  # each kind of file has errors of its own
-        raise ValueError(f"{path}: cannot be read ({error or type(error).__name__})") from None
     titles, labels = about.column_names_to_labels, about.variable_value_labels
 
     def column(name: str) -> Cells:

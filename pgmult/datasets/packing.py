@@ -38,7 +38,7 @@ from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
 from pgmult.datasets import readers
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
-from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, form_of, suffix_of
+from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, errors_at, form_of, suffix_of
 from pgmult.datasets.text import LOOKED_AT, Dropped, Text, TextOptions, WordChoices, tokens_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
@@ -194,12 +194,10 @@ def _pack_texts(
                 progress.show("reading", words.num_documents, words.num_tokens)
         _flush(ends, raw, sizes, ids, counts)
         indptr, tokens, amounts = (file.finish().open() for file in (ends, *raw))
-    try:
+    with errors_at(path):
         dropped.refuse_unsegmented(choices)
         read = ((word, count, spread) for word, _, count, spread in words.merged())
         vocabulary, left_out = choices.choose(read, words.num_documents)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)
     emptied = _rewrite(corpus, words.columns(vocabulary), writer, progress)
     losses = Losses(
@@ -314,10 +312,8 @@ def _items_of(path: Path) -> Iterator[list[Any]]:
 def _npz_blocks(path: Path, words: list[str] | None) -> Iterator[Corpus]:
     first = 0
     for block in _csr_blocks(path) or [readers.read_npz(path, words)]:
-        try:
+        with errors_at(f"{path}, counted from row {first}", kinds=(TypeError, ValueError)):
             corpus = as_corpus(block, None if first else words)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}, counted from row {first}: {error}") from None
         yield corpus
         first += corpus.num_documents
     if not first:
@@ -341,27 +337,23 @@ def _csr_blocks(path: Path) -> Iterator[scipy.sparse.csr_array] | None:
 
 
 def _rows_of(path: Path, num_rows: int, num_words: int) -> Iterator[scipy.sparse.csr_array]:
-    try:
-        with zipfile.ZipFile(path) as file:
-            indptr, indices, data = (_Member(file, name) for name in _CSR)
-            last = indptr.read(1)
-            if last[0] != 0:
-                raise ValueError(f"{path}: its indptr must begin with 0, got {last[0]}")
-            for start in range(0, num_rows, _ROWS):
-                count = min(_ROWS, num_rows - start)
-                ends = np.concatenate([last, indptr.read(count)]).astype(np.int64)
-                if np.any(np.diff(ends) < 0) or ends[-1] > indices.length:
-                    raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
-                size = int(ends[-1] - ends[0])
-                entries = data.read(size), indices.read(size), ends - ends[0]
-                try:
-                    block = scipy.sparse.csr_array(entries, shape=(count, num_words))
-                except ValueError as error:
-                    raise ValueError(f"{path}: {error}") from None
-                yield block
-                last = ends[-1:]
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise ValueError(f"{path}: a damaged archive ({error or type(error).__name__})") from None
+    damages = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
+    with errors_at(path, "a damaged archive", damages), zipfile.ZipFile(path) as file:
+        indptr, indices, data = (_Member(file, name) for name in _CSR)
+        last = indptr.read(1)
+        if last[0] != 0:
+            raise ValueError(f"{path}: its indptr must begin with 0, got {last[0]}")
+        for start in range(0, num_rows, _ROWS):
+            count = min(_ROWS, num_rows - start)
+            ends = np.concatenate([last, indptr.read(count)]).astype(np.int64)
+            if np.any(np.diff(ends) < 0) or ends[-1] > indices.length:
+                raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
+            size = int(ends[-1] - ends[0])
+            entries = data.read(size), indices.read(size), ends - ends[0]
+            with errors_at(path):
+                block = scipy.sparse.csr_array(entries, shape=(count, num_words))
+            yield block
+            last = ends[-1:]
 
 
 class _Member:

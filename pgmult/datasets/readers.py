@@ -26,6 +26,7 @@ from pgmult.datasets.files import (
     Meter,
     each_line,
     encoding_of,
+    errors_at,
     head_of,
     is_table,
     local_path,
@@ -150,7 +151,7 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
         corpus = read_npz(source.path, words)
     else:
         rows = as_words(_words_beside(source.path, _ROW_NAMES))
-        try:
+        with errors_at(source.path, kinds=Exception):  # mmread raises many kinds
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 matrix = scipy.sparse.coo_array(scipy.io.mmread(source.path))
@@ -158,8 +159,6 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
                 matrix = matrix.T
             names = rows if rows is not None and len(rows) == matrix.shape[0] else None
             corpus = as_corpus(matrix, words, names)
-        except Exception as error:  # mmread raises many kinds
-            raise ValueError(f"{source.path}: {error or 'not a Matrix Market file'}") from None
     twice = [word for word, times in Counter(words).items() if times > 1]
     if not twice:
         return corpus
@@ -287,16 +286,12 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
     """
     path = as_path(path)
     words = as_words(vocabulary)
-    with path.open("rb") as file:  # numpy leaves a broken file open that it opened itself
-        try:
-            matrix = scipy.sparse.load_npz(file)
-        except Exception as error:  # a damaged archive can raise anything
-            what = f"{path}: not a sparse matrix as scipy.sparse.save_npz writes it"
-            raise ValueError(f"{what} ({error or type(error).__name__})") from None
-    try:
+    what = "not a sparse matrix as scipy.sparse.save_npz writes it"
+    # numpy leaves a broken file open that it opened itself, and a damaged one can raise anything
+    with path.open("rb") as file, errors_at(path, what, Exception):
+        matrix = scipy.sparse.load_npz(file)
+    with errors_at(path, kinds=(TypeError, ValueError)):
         return as_corpus(matrix, words)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def read_text(
@@ -325,10 +320,8 @@ def read_text(
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
     names, texts = map(list, zip(*texts_of(path, documents, encoding), strict=True))
-    try:
+    with errors_at(path):
         corpus, losses = count_words(texts, names, **text_options)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
     return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
 
 

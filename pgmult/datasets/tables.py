@@ -36,6 +36,7 @@ from pgmult.core.tables import (
 )
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
+from pgmult.datasets.files import errors_at
 
 if TYPE_CHECKING:
     from pgmult.choice.data import ChoiceRows
@@ -113,10 +114,8 @@ class DataTable(ExactTable):
             columns = {**columns, column: [" ".join(words) for words in tokens]}
         texts = tokens or ["" if x is None else x for x in self[column].tolist()]
         called = self._names(names)
-        try:
+        with errors_at(self.source):
             corpus, losses = count_words(texts, called, **text_options)
-        except ValueError as error:
-            raise ValueError(f"{self.source}: {error}") from None
         return replace(corpus, table=replace(DocumentTable.of(columns, column), losses=losses))
 
     def _has_word_a_row(self, text: str | None, names: str | None) -> bool:

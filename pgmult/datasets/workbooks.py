@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgmult.datasets.files import library, refuse_repeated, the_one
+from pgmult.datasets.files import errors_at, library, refuse_repeated, the_one
 
 
 def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[list[str]]:
@@ -25,7 +25,7 @@ def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[
         If the file is no workbook, or several sheets hold something and none is chosen.
     """
     calamine = library("python_calamine", path)
-    try:
+    with errors_at(path, "not a workbook that can be read", (calamine.CalamineError, OSError)):
         book = calamine.CalamineWorkbook.from_path(str(path))
         names = list(book.sheet_names)
         if sheet is None and len(names) > 1:
@@ -34,8 +34,6 @@ def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[
         table = book.get_sheet_by_name(name)
         rows = [[_text(cell) for cell in row] for row in table.to_python()]
         top = 1 + (table.start[0] if table.start else 0)
-    except (calamine.CalamineError, OSError) as error:
-        raise ValueError(f"{path}: not a workbook that can be read ({error})") from None
     numbers = [number for number, row in enumerate(rows, start=top) if any(row)]
     rows = [row for row in rows if any(row)]
     width = max(map(len, rows), default=0)
