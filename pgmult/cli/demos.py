@@ -103,9 +103,8 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
     facts = {**made.facts, "run": run_in_words(run)}
     report = made.report(run, title=made.title, facts=facts, **made.report_options)
     said, shown = made.opening(run)
-    return run, replace(
-        report, verdict=[*said, *report.verdict], sections=[*shown, *report.sections]
-    )
+    verdict, sections = [*said, *report.verdict], [*shown, *report.sections]
+    return run, replace(report, verdict=verdict, sections=sections)
 
 
 # --------------------------------------------------------------------------- topics
@@ -145,9 +144,8 @@ def _topics(options: Options, say: Say) -> Made:
     score = _completion(held_out, options)
 
     def report(run: Posterior, **report_options: object) -> Report:
-        scored, unknown = (
-            Corpus(x.indptr, x.words, x.counts, x.num_words) for x in (training, held_out)
-        )
+        corpora = (training, held_out)
+        scored, unknown = (Corpus(x.indptr, x.words, x.counts, x.num_words) for x in corpora)
         both = score.score()
         by_unit = both.by_unit if both.by_chain is None else both.by_chain[0]
         scores = {

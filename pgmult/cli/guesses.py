@@ -100,10 +100,9 @@ class Guesses:
         self.path, self.reading, self.folders = file_of(path), reading, set[str]()
         self.every_column = [c for c in columns if c.can_be_named]
         self.num_rows = len(columns[0].cells) if columns else 0
-        self.columns = [
-            c for c in self.every_column
-            if not c.is_row_number and (4 - (c.is_outcome > 0)) * c.missing < 2 * self.num_rows
-        ]  # fmt: skip
+        rows = [c for c in self.every_column if not c.is_row_number]
+        most = {c: (2 / 3 if c.is_outcome else 1 / 2) * self.num_rows for c in rows}
+        self.columns = [c for c in rows if c.missing < most[c]]
         weights = [c for c in self.columns if c.is_survey_weight]
         if weights:  # the last adjustment
             others = {c for c in self.columns if c.is_called("weight", "design")}
@@ -138,9 +137,8 @@ class Guesses:
         if not self.counted:
             stem = re.split(r"[\W_]+", path.stem.lower())
             stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
-            self.subject = [
-                c for c in self.columns if re.sub(r"[\W_]", "", c.name.lower()) in stems
-            ]
+            names = {c: re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns}
+            self.subject = [c for c in self.columns if names[c] in stems]
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
@@ -176,11 +174,8 @@ class Guesses:
 
     def _is_of_a_group(self, c: ColumnGuess) -> bool:
         """Whether it follows from labels of another column, as continents do from countries."""
-        groups = (
-            x for x in self.columns
-            if (x.is_category or x.is_scale or x.is_called("person"))
-            and len(c.counts) < len(x.counts) and 3 * len(x.counts) <= self.num_rows
-        )  # fmt: skip
+        finer = [x for x in self.columns if len(c.counts) < len(x.counts) <= self.num_rows / 3]
+        groups = (x for x in finer if x.is_category or x.is_scale or x.is_called("person"))
         return any(c.follows_from(x) for x in groups)
 
     def _is_of_groups(self, c: ColumnGuess) -> bool:
@@ -375,11 +370,8 @@ class Guesses:
         Their names begin alike, or they add up to another column, or few others are there.
         """
         if len(run) > 2:
-            run = [
-                c for c in run
-                if not c.is_called("trials", "total")
-                and not _is_sum(c, [x for x in run if x is not c])
-            ]  # fmt: skip
+            totals = [c for c in run if _is_sum(c, [x for x in run if x is not c])]
+            run = [c for c in run if c not in totals and not c.is_called("trials", "total")]
         if 2 * sum(c.is_scale and min(c.counts) > 0 for c in run) >= max(2, len(run)):
             return []
         others = [c for c in self.columns if c not in (*run, self.time, *self.identifiers)]
@@ -563,11 +555,9 @@ class Guesses:
 
         Names such as term or document must say so, too: names of people by year look alike.
         """
-        words = [
-            c for c in self.columns
-            if c.kind in ("labels", "names, all different") and len(c.counts) >= _WORDS
-            and 10 * sum(" " in str(x).strip() for x in c.counts) <= len(c.counts)
-        ]  # fmt: skip
+        words = [c for c in self.columns if c.kind in ("labels", "names, all different")]
+        blanks = {c: sum(" " in str(x).strip() for x in c.counts) for c in words}
+        words = [c for c in words if max(_WORDS, 10 * blanks[c]) <= len(c.counts)]
         for word in sorted(words, key=lambda c: not c.is_called("term")):
             documents = [
                 c for c in self.every_column
@@ -579,11 +569,10 @@ class Guesses:
             documents.sort(key=lambda c: (not c.is_called("document"), -follow[c], -len(c.counts)))
             for document in documents:
                 pairs = self._different(document, word)
-                counts = [
-                    c for c in (self.count, *self.columns)
-                    if c not in (None, word, document, self.time) and c.kind == "whole numbers"
-                    and min(c.counts) > 0 and not c.missing
-                ]  # fmt: skip
+                whole = [c for c in self.columns if c.kind == "whole numbers" and not c.missing]
+                whole.sort(key=lambda c: c is not self.count)
+                used = (word, document, self.time)
+                counts = [c for c in whole if min(c.counts) > 0 and c not in used]
                 repeat = pairs < 0.95 * self.num_rows
                 if word.is_called("term") if repeat else counts:
                     return self._of_words(word, document, None if repeat else counts[0])
@@ -596,11 +585,8 @@ class Guesses:
         answers of a questionnaire have the same maximum in all columns.
         """
         words = max(_neighbours(self.every_column, _may_be_words), key=len, default=[])
-        names = [
-            c for c in self.every_column
-            if c not in words and len(c.counts) == self.num_rows
-            and c.kind in ("names, all different", "whole numbers")
-        ]  # fmt: skip
+        names = [c for c in self.every_column if len(c.counts) == self.num_rows and c not in words]
+        names = [c for c in names if c.kind in ("names, all different", "whole numbers")]
         documents = [c for c in names if c.is_called("document") and c.words != {"id"}]
         most = {max(c.counts) for c in words}
         fewest = _BATTERY if documents else MOST_OUTCOMES
@@ -610,10 +596,8 @@ class Guesses:
         mixed = 4 * min(marks, everywhere) > len(words)  # rows of patients, say
         if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked or mixed:
             return None
-        what = [
-            ("--wide", [_range_of(words)]),
-            *naming(names=next(iter([*documents, *names]), None)),
-        ]
+        named = [*documents, *names, None][0]
+        what = [("--wide", [_range_of(words)]), *naming(names=named)]
         terms = self._terms(*words)
         terms = {t: c for t, c in terms.items() if c not in names and not c.missing}
         why = f"Find the topics of the {self.num_rows:,} rows, which have a column for each of"
@@ -624,10 +608,9 @@ class Guesses:
         self, word: ColumnGuess, document: ColumnGuess, counts: ColumnGuess | None
     ) -> Guess:
         number = len(document.counts)
-        terms = {
-            t: c for t, c in self._terms(word, *([counts] if counts else [])).items()
-            if c is not document and not c.missing and c.follows_from(document) and "|" not in t
-        }  # fmt: skip
+        terms = self._terms(word, *([counts] if counts else []))
+        terms = {t: c for t, c in terms.items() if c is not document and "|" not in t}
+        terms = {t: c for t, c in terms.items() if not c.missing and c.follows_from(document)}
         terms = dict([*terms.items()][: max(1, min(MOST_TERMS, number // 10))])
         why = f"Find the topics of the {number:,} documents in {document.quoted}; each"
         why += f" row is a word, {word.quoted}"
@@ -657,27 +640,22 @@ class Guesses:
         prints, sentences = "and pgmult FILE prints the command.", list[str]()
         if self.count is None:
             if shares := self._shares():
-                sentences.append(
-                    f"{listed(shares)} are shares that add up to 1 or 100, and no column has the"
-                    f" number of observations: add it as a column n, {prints}"
-                )
+                lack = "no column has the number of observations: add it as a column n"
+                said = f"{listed(shares)} are shares that add up to 1 or 100, and {lack}"
+                sentences.append(f"{said}, {prints}")
             if self.shared is not None:
-                share, category = self.shared
-                sentences.append(
-                    f"{listed([share])} are shares of {listed([category])}: add a column of counts,"
-                    f" the share times the size of the sample, {prints}"
-                )
+                share, category = (listed([c]) for c in self.shared)
+                add = "add a column of counts, the share times the size of the sample"
+                sentences.append(f"{share} are shares of {category}: {add}, {prints}")
         letters = [c for c in self.every_column if _are_letters(c)]
         if letters:
-            sentences.append(
-                f"{listed(letters[:1])} holds sequences of letters: write each to a FASTA file,"
-                " after a line of > and its name, for pgmult sequences fit FILE.fa."
-            )
+            write = "write each to a FASTA file, after a line of > and its name"
+            said = f"{listed(letters[:1])} holds sequences of letters: {write}"
+            sentences.append(f"{said}, for pgmult sequences fit FILE.fa.")
         if self.turned:
-            sentences.append(
-                f"Rows look like categories, and {listed(self.turned)} look like samples: exchange"
-                f" rows and columns, so that a row is a sample, {prints}"
-            )
+            said = f"Rows look like categories, and {listed(self.turned)} look like samples"
+            turn = "exchange rows and columns, so that a row is a sample"
+            sentences.append(f"{said}: {turn}, {prints}")
         whole = [c for c in self.columns if c.kind == "whole numbers"]
         units = ("year", "month", "day", "hour", "minute")
         parts = [next((c for c in whole if unit in c.words), None) for unit in units]
@@ -688,20 +666,17 @@ class Guesses:
                 " pgmult FILE prints commands for sequences and curves in time."
             )
         if self._rows_of_a_choice and not self._choice():
-            sentences.append(
-                f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}, as"
-                f" the alternatives of a choice do: number the choices in a column, {prints}"
-            )
+            said = f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}"
+            add = "as the alternatives of a choice do: number the choices in a column"
+            sentences.append(f"{said}, {add}, {prints}")
         return sentences
 
     def _sequences(self) -> Guess | None:
         time, group = self.time, None
         parts: tuple[ColumnGuess, ...] = ()  # columns that together name a sequence
-        symbols = [
-            c for c in self.columns
-            if (c.is_category or c.is_code) and len(c.counts) <= _MOST_SYMBOLS
-            and c not in (*self.places, *self.counted) and not c.is_called("person")
-        ]  # fmt: skip
+        others = {*self.places, *self.counted, *(c for c in self.columns if c.is_called("person"))}
+        symbols = [c for c in self.columns if (c.is_category or c.is_code) and c not in others]
+        symbols = [c for c in symbols if len(c.counts) <= _MOST_SYMBOLS]
         if time is None or time.kind == "numbers" or self.count is not None or not symbols:
             return None
         if time.counts.total() < _FEWEST_STEPS:
@@ -799,11 +774,8 @@ class Guesses:
         rows = zip(*(c.cells for c in longest), strict=True)
         there = ([x for x in row if x is not None] for row in rows)
         repeats = any(a == b for row in there for a, b in pairwise(row))
-        whose = [
-            c for c in self.every_column
-            if c not in longest and len(c.counts) == self.num_rows
-            and (c.is_called("person", "name") or c.name.lower().startswith("id"))
-        ]  # fmt: skip
+        names = [c for c in self.every_column if len(c.counts) == self.num_rows]
+        whose = [c for c in names if c.is_called("person", "name") or c.name.lower()[:2] == "id"]
         options = [("--wide", [_range_of(longest)]), *naming(sequence=whose[0] if whose else None)]
         first, last_name = shortened(longest[0].name), shortened(longest[-1].name)
         why = f"Each row is a sequence of states, from '{first}' to '{last_name}': estimate"
@@ -818,11 +790,8 @@ class Guesses:
 
     def _few_labels(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
         """Columns of few labels in all rows, treatments first, as a formula names them."""
-        labels = [
-            c for c in self.columns
-            if (c.is_category or c.is_yes_or_no) and len(c.counts) <= FEW and not c.missing
-            and c not in without
-        ]  # fmt: skip
+        labels = [c for c in self.columns if (c.is_category or c.is_yes_or_no) and not c.missing]
+        labels = [c for c in labels if len(c.counts) <= FEW and c not in without]
         chosen: dict[str, ColumnGuess] = {}
         for c in sorted(labels, key=lambda c: not c.is_treatment)[:FEW]:
             if not any(c.follows_from(x) or x.follows_from(c) for x in chosen.values()):
@@ -837,11 +806,9 @@ class Guesses:
         """The column whose labels have about one row at each time, or people and another column."""
         candidates = [c for c in self.columns if c.counts.total() >= 3 * len(c.counts)]
         candidates = [c for c in candidates if c not in (time, symbol)]
-        single = [
-            c for c in candidates
-            if c in self.identifiers or c.kind == "labels"
-            or (c.kind == "whole numbers" and c.is_in_blocks)
-        ]  # fmt: skip
+        whole = [c for c in candidates if c.kind == "whole numbers" and c.is_in_blocks]
+        groups = {c for c in candidates if c.kind == "labels"} | {*whole} | self.identifiers
+        single = [c for c in candidates if c in groups]
         people = [c for c in candidates if c.is_called("person") and c.is_in_blocks]
         times = [c for c in candidates if c.is_time]
         for columns in (*((c,) for c in single), *product(people, times)):
@@ -896,12 +863,9 @@ class Guesses:
         people = [c for c in self.columns if c.is_called("person") or c in self.identifiers]
         people.sort(key=lambda c: not c.is_called("person"))
         names = [c for c in self.columns if c.is_called("alternative") and not c.missing]
-        two = [
-            c for c in self.columns
-            if len(c.counts) == 2 and not (c.missing or c.is_called("case"))  # controls that match
-            and not self._is_of_a_time(c)
-            and not any(c.follows_from(x) for x in names if x is not c)
-        ]  # fmt: skip
+        two = [c for c in self.columns if len(c.counts) == 2 and not c.missing]
+        two = [c for c in two if not (c.is_called("case") or self._is_of_a_time(c))]  # matched
+        two = [c for c in two if not any(c.follows_from(x) for x in names if x is not c)]
         two.sort(key=lambda c: not c.is_called("taken"))
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
@@ -937,11 +901,8 @@ class Guesses:
     ) -> Guess | None:
         where = (occasion, *([who] if who else []))
         number = self._different(*where)
-        people = [who] if who else [
-            c for c in self.columns
-            if c.is_called("person") and 2 * len(c.counts) <= number
-            and self._different(c, occasion) == number
-        ]  # fmt: skip
+        people = [c for c in self.columns if c.is_called("person") and 2 * len(c.counts) <= number]
+        people = [who] if who else [c for c in people if self._different(c, occasion) == number]
         names = [
             c for c in self.columns
             if c is not taken and len(c.counts) <= MOST_OUTCOMES
@@ -1017,29 +978,23 @@ class Guesses:
             of_alternatives = [c for _, of in wide.values() for c in of.values()]
             if not wide or taken in of_alternatives:
                 continue
-            people = [
-                c for c in self.columns
-                if c.is_called("person") and 2 * len(c.counts) <= self.num_rows and c is not taken
-            ]  # fmt: skip
+            people = [c for c in self.columns if c.is_called("person") and c is not taken]
+            people = [c for c in people if 2 * len(c.counts) <= self.num_rows]
             people.sort(key=lambda c: not c.is_in_blocks)
             copies = {
                 name: [of[x].cells[i] if x in of else None for i, x in enumerate(taken.cells)]
                 for name, (_, of) in wide.items()
             }
             numbers = self._numbers(taken, *people, *of_alternatives)
-            choosers = {
-                name: c for name, c in numbers.items()
-                if not c.name.lower().endswith("id") and c.cells not in copies.values()
-                and name not in wide
-            }  # fmt: skip
+            of_wide = [n for n, c in numbers.items() if n in wide or c.cells in copies.values()]
+            names = [n for n, c in numbers.items() if not c.name.lower().endswith("id")]
+            choosers = {n: numbers[n] for n in names if n not in of_wide}
             wide = {self._name_of(copies[name], name): of for name, of in wide.items()}
             every = ([c.counts for c in of.values() if c.is_category] for _, of in wide.values())
             tastes = sum(max(1, len(set().union(*labels)) - 1) for labels in every)
             whose, same, differ = _tastes(self.num_rows, people, tastes, len(taken.counts))
-            formula = _of_choice(
-                taken.term, [*wide], whose, [*choosers][:FEW], taken.counts,
-                "alternative" if differ else "",
-            )  # fmt: skip
+            named, of_people = "alternative" if differ else "", [*choosers][:FEW]
+            formula = _of_choice(taken.term, [*wide], whose, of_people, taken.counts, named)
             numeric = [n for n, (_, of) in wide.items() if all(c.is_number for c in of.values())]
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
             options = [("--wide", patterns), *_price_option(numeric)]
@@ -1067,10 +1022,9 @@ class Guesses:
                 if word and match and (c.is_number or c.is_category):
                     pattern = f"{match[1]}{{}}" if match[1] else f"{{}}{match[2]}"
                     ends.setdefault(pattern, {})[labels[label]] = c
-            complete = complete or {
-                p: of for p, of in ends.items()
-                if len(of) == len(labels) and len({c.is_number for c in of.values()}) == 1
-            }  # fmt: skip
+            of_one_kind = {p: of for p, of in ends.items() if len(of) == len(labels)}
+            kinds = {p: {c.is_number for c in of.values()} for p, of in of_one_kind.items()}
+            complete = complete or {p: of for p, of in of_one_kind.items() if len(kinds[p]) == 1}
         named = {re.sub(r"^[\W_]+|[\W_]+$", "", p.replace("{}", "")): p for p in complete}
         fitting = [name for name in named if in_formula(name) == name][: 2 * MOST_TERMS]
         return {name: (named[name], complete[named[name]]) for name in fitting}
@@ -1080,10 +1034,8 @@ def _joined(columns: Columns) -> ColumnGuess:
     """One column of the combinations of the labels of several."""
     if len(columns) == 1:
         return columns[0]
-    cells = [
-        None if None in row else ":".join(map(str, row))
-        for row in zip(*(c.cells for c in columns), strict=True)
-    ]
+    rows = zip(*(c.cells for c in columns), strict=True)
+    cells = [None if None in row else ":".join(map(str, row)) for row in rows]
     return ColumnGuess(" and ".join(c.name for c in columns), "labels", cells)
 
 

@@ -477,10 +477,9 @@ class Recipe(NamedTuple):
         """
         asked = vars(options)
         named = any(asked.get(name) is not None for name in self.columns)
-        followed = {
-            name: value for name, value in notes.get("recipe", {}).items()
-            if asked.get(name, ...) is None and not (named and name in self.columns)
-        }  # fmt: skip
+        left_out = self.columns if named else ()
+        recipe = {n: x for n, x in notes.get("recipe", {}).items() if n not in left_out}
+        followed = {n: x for n, x in recipe.items() if asked.get(n, ...) is None}
         asked |= {**followed, "followed": [*followed]}
 
 

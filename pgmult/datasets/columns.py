@@ -221,10 +221,8 @@ def _raw_table(
             stripped = [x and x.strip() for x in texts.different]
             return texts._replace(different=[None if x in no_value else x for x in stripped])
 
-        some = [
-            [x for cell in texts[:_LOOKED_AT] if (x := cell.strip()) not in (*no_value, "")]
-            for texts in columns_of_text.values()
-        ]
+        stripped = [[*map(str.strip, x[:_LOOKED_AT])] for x in columns_of_text.values()]
+        some = [[x for x in texts if x and x not in no_value] for texts in stripped]
         if mark not in (",", "") and any(_has_commas(x, mark) for x in some):
             return RawTable(names, len(cells), column, ",", lines)
         points = mark != ";" or any(map(_has_points, some))
@@ -234,10 +232,8 @@ def _raw_table(
 
 def _has_commas(cells: Sequence[str], mark: str) -> bool:
     """Whether a column has decimal commas: 1,5 or 1.234.567, and beside semicolons 1,234 too."""
-    is_sure = any(
-        _MILLIONS.fullmatch(x) or ("," in x and (mark == ";" or not _THREES.fullmatch(x)))
-        for x in cells
-    )
+    sure = (x for x in cells if "," in x and (mark == ";" or not _THREES.fullmatch(x)))
+    is_sure = any(sure) or any(map(_MILLIONS.fullmatch, cells))
     return is_sure and _with_points(cells) is not None
 
 
@@ -261,11 +257,9 @@ def _without_thousands(
         if all(_THREES.fullmatch(x) or _NUMBER.fullmatch(x) for x in written):
             return [cell and cell.replace(",", "") for cell in cells]
     elif example and not decimal_points and all(map(_POINT_AND_THREE.fullmatch, written)):
-        warnings.warn(
-            f"{name}: all points stand before three digits; {example} is read as a number with"
-            " decimals (if points are marks of thousands, take them out of the file)",
-            stacklevel=2,
-        )
+        read = f"all points stand before three digits; {example} is read as a number with decimals"
+        advice = "if points are marks of thousands, take them out of the file"
+        warnings.warn(f"{name}: {read} ({advice})", stacklevel=2)
     return cells
 
 

@@ -286,12 +286,10 @@ def encoding_of(path: Path, asked: str | None = None) -> str:
         if is_cut or is_other or _IN_UTF8.search(start):
             return "utf-8"
         word = re.search(rb"[\w\x80-\xff]*[\x80-\xff][\w\x80-\xff]*", start)
-        warnings.warn(
-            f"{path} is not UTF-8 and is read as cp1252, which Windows writes:"
-            f" {word[0][:30].decode('cp1252') if word else ''!r} (if that is not right, pass"
-            " encoding= with the encoding of the file)",
-            stacklevel=2,
-        )
+        read = f"{path} is not UTF-8 and is read as cp1252, which Windows writes"
+        such_as = word[0][:30].decode("cp1252") if word else ""
+        advice = "if that is not right, pass encoding= with the encoding of the file"
+        warnings.warn(f"{read}: {such_as!r} ({advice})", stacklevel=2)
         return "cp1252"
     return "utf-8"
 

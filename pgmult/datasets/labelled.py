@@ -88,11 +88,9 @@ def _warn_of_no_answers(name: str, labels: Mapping[Any, str], no_value: frozense
     if odd:
         listed = ", ".join(f"{x} ({label!r})" for x, label in sorted(odd))
         words = " ".join(repr(label) for _, label in sorted(odd))
-        warnings.warn(
-            f"{name}: {listed} in its cells count as numbers, since the file does not declare them"
-            f" missing (na_values= or --na-values {words} makes them so)",
-            stacklevel=2,
-        )
+        read = "in its cells count as numbers, since the file does not declare them missing"
+        advice = f"na_values= or --na-values {words} makes them so"
+        warnings.warn(f"{name}: {listed} {read} ({advice})", stacklevel=2)
 
 
 def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str, Cells]:
@@ -115,17 +113,13 @@ def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str,
         zone = zone_of(time_zone)
         times = {name: x.dt.tz_localize("UTC").dt.tz_convert(zone) for name, x in times.items()}
     elif times:
-        warnings.warn(
-            f"{path}: times such as {next(iter(times))!r} are those of clocks in UTC, since pyreadr"
-            " does not read their zone (pass time_zone= with it)",
-            stacklevel=2,
-        )
+        read = f"times such as {next(iter(times))!r} are those of clocks in UTC"
+        why = "since pyreadr does not read their zone (pass time_zone= with it)"
+        warnings.warn(f"{path}: {read}, {why}", stacklevel=2)
     if _has_lost_labels(path):
-        warnings.warn(
-            f"{path}: some columns are haven's labelled ones, whose labels and declared missing"
-            " values pyreadr does not read: they are numbers (haven::write_sav keeps all)",
-            stacklevel=2,
-        )
+        read = "whose labels and declared missing values pyreadr does not read: they are numbers"
+        labelled = f"{path}: some columns are haven's labelled ones, {read}"
+        warnings.warn(f"{labelled} (haven::write_sav keeps all)", stacklevel=2)
     columns = exact_columns(frame.assign(**times), str(path), time_zone)
     return {name: _whole(cells) for name, cells in columns.items()}
 

@@ -76,11 +76,9 @@ def language_of(counts: Counter[str], english: Set[str]) -> str:
     except ImportError:
         if of_english >= _OTHER:
             return "en"
-        warnings.warn(
-            "the texts have few of the English stop words, so none are taken out: for other"
-            " languages, pip install 'pgmult[texts]', or pass stop_words= with a file",
-            stacklevel=2,
-        )
+        advice = "for other languages, pip install 'pgmult[texts]', or pass stop_words= with a file"
+        few = "the texts have few of the English stop words, so none are taken out"
+        warnings.warn(f"{few}: {advice}", stacklevel=2)
         return ""
     shares = {code: share(stopwordsiso.stopwords(code)) for code in sorted(stopwordsiso.langs())}
     best = max(shares.keys() - {"en"}, key=lambda code: (shares[code], code))

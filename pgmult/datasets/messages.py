@@ -47,10 +47,7 @@ def state_of_the_union() -> Corpus:
     for name in ("party", "president"):
         columns[name] = stored[f"{name}_labels"][stored[name]].tolist()
     rows = zip(*(columns[x] for x in ("president", "year", "message", "piece")), strict=True)
-    names = [
-        f"{who}, {year}{', second message' * (message - 1)}, piece {piece}"
-        for who, year, message, piece in rows
-    ]
+    names = [f"{who}, {year}{', second message' * (n - 1)}, piece {i}" for who, year, n, i in rows]
     corpus = as_corpus(unpack_counts(stored, len(names)), words, names)
     return replace(corpus, table=DocumentTable.of(columns))
 

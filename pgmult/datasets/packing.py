@@ -200,10 +200,9 @@ def _pack_texts(
         vocabulary, left_out = choices.choose(read, words.num_documents)
     corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)
     emptied = _rewrite(corpus, words.columns(vocabulary), writer, progress)
-    losses = Losses(
-        words.num_documents, words.num_empty, emptied, words.num_different, words.num_tokens,
-        left_out, choices.ngrams,
-    )  # fmt: skip
+    documents = words.num_documents, words.num_empty, emptied
+    of_words = words.num_different, words.num_tokens
+    losses = Losses(*documents, *of_words, left_out, choices.ngrams)
     label = labels_of_cells(kinds) if named else None
     writer.finish(len(vocabulary), np.array(vocabulary), label=label, losses=dropped.added(losses))
 

@@ -12,7 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
@@ -162,11 +162,8 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
     twice = [word for word, times in Counter(words).items() if times > 1]
     if not twice:
         return corpus
-    warnings.warn(
-        f"the vocabulary has {len(twice):,} words more than once, such as {twice[0]!r}: their"
-        " counts are added up",
-        stacklevel=3,
-    )
+    repeated = f"{len(twice):,} words more than once, such as {twice[0]!r}"
+    warnings.warn(f"the vocabulary has {repeated}: their counts are added up", stacklevel=3)
     unique, places = np.unique(words or [], return_inverse=True)
     entries = np.ones(len(places)), (np.arange(len(places)), places)
     merged = corpus.to_csr() @ scipy.sparse.csr_array(entries, shape=(len(places), len(unique)))
@@ -207,10 +204,8 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
     path = as_path(path)
     words = as_words(vocabulary)
     blocks = list(ldac_blocks(path, words))
-    sizes, numbers, counts = (
-        np.concatenate(arrays)
-        for arrays in zip(*((np.diff(x.indptr), x.words, x.counts) for x in blocks), strict=True)
-    )
+    parts = zip(*((np.diff(x.indptr), x.words, x.counts) for x in blocks), strict=True)
+    sizes, numbers, counts = map(np.concatenate, parts)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     return as_corpus(Corpus(indptr, numbers, counts, blocks[-1].num_words), words)
 
@@ -358,9 +353,8 @@ def _words_beside(path: Path, names: Sequence[str]) -> Path | None:
     """The file beside counts that names their columns or rows, if there is one."""
     stem = path.name.split(".")[0]
     candidates = [f"{word}.txt{end}" for word in names for end in ("", ".gz")]
-    candidates += [
-        f"{stem}{mark}{word}{end}" for word in names for mark in "._" for end in ("", ".txt")
-    ]
+    parts = product(names, "._", ("", ".txt"))
+    candidates += [f"{stem}{mark}{word}{end}" for word, mark, end in parts]
     files = map(path.with_name, candidates)
     return next((file for file in files if file.is_file()), None)
 

@@ -157,9 +157,8 @@ class DataTable(ExactTable):
             labels = np.array(list(map(str, self[name].tolist())))
             if name not in (text, count) and np.array_equal(labels, labels[first[codes]]):
                 others[name] = self.cells[name].take(np.sort(first)).values
-        return _corpus_of(
-            [counters[i] for i in order], documents[order].tolist(), others, **text_options
-        )
+        names_in_order = documents[order].tolist()
+        return _corpus_of([counters[i] for i in order], names_in_order, others, **text_options)
 
     def _with_column_a_word(
         self, wide: str | Sequence[str], names: str | None, **text_options: "Unpack[TextOptions]"

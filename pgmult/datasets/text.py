@@ -69,10 +69,8 @@ _WEB_ADDRESS = regex.compile(
 )
 _USER = regex.compile(r"(?<![\w@.])@\w+")
 _LATIN_LETTER = regex.compile(r"\p{Script=Latin}\p{M}*")
-_WITHOUT_SPACES = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{M}ー]*"
-)
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WITHOUT_SPACES = regex.compile(rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}ー]*")
 _LETTER = regex.compile(r"\p{L}")
 _FIRST_WITHOUT_SPACES = "\N{THAI CHARACTER KO KAI}"  # no letter before it is of such a script
 _LONGEST_SEGMENT = 6.0  # letters of a run, on average: words of these scripts are shorter
@@ -228,21 +226,18 @@ class Dropped:
         """Raise ValueError for unsegmented texts in a script without spaces between words."""
         letters, runs = self._letters_without_spaces, self._runs
         if letters > _ENOUGH * self._letters and letters > _LONGEST_SEGMENT * runs:
-            raise ValueError(
-                f"texts must have spaces between words, got {self._longest[:12]!r}: split words"
-                " of Chinese, Japanese or Thai first, such as by jieba, fugashi or pythainlp (pass"
-                " tokenizer=jieba.lcut, or write the texts with spaces)"
-            )
+            expected = f"texts must have spaces between words, got {self._longest[:12]!r}"
+            advice = "split words of Chinese, Japanese or Thai by jieba, fugashi or pythainlp"
+            how = "pass tokenizer=jieba.lcut, or write the texts with spaces"
+            raise ValueError(f"{expected}: {advice} ({how})")
 
     def added(self, losses: Losses) -> Losses:
         """Return the losses with the pieces that were dropped before words were counted."""
         dropped = [WordLoss(why, len(x), x.total()) for why, x in self.found.items() if x]
-        return replace(
-            losses,
-            words=losses.words + sum(x.words for x in dropped),
-            tokens=losses.tokens + sum(x.tokens for x in dropped),
-            left_out=(*dropped, *losses.left_out),
-        )
+        words = losses.words + sum(x.words for x in dropped)
+        tokens = losses.tokens + sum(x.tokens for x in dropped)
+        left_out = (*dropped, *losses.left_out)
+        return replace(losses, words=words, tokens=tokens, left_out=left_out)
 
 
 @dataclass(frozen=True)
@@ -345,10 +340,8 @@ class WordChoices(Checked):
 
         def passing() -> Iterator[tuple[int, str]]:
             for word, count, spread in words:
-                fails = (
-                    word in self.stop_words, count < self.min_count, spread < self.min_documents,
-                    spread > most,
-                )  # fmt: skip
+                rare, common = spread < self.min_documents, spread > most
+                fails = (word in self.stop_words, count < self.min_count, rare, common)
                 place = lost[fails.index(True) if True in fails else -1]
                 place[0], place[1] = place[0] + 1, place[1] + count
                 if True not in fails:
@@ -358,10 +351,9 @@ class WordChoices(Checked):
         lost[-1] = [lost[-1][0] - len(kept), lost[-1][1] + sum(count for count, _ in kept)]
         if not kept:
             of = f"{sum(words for words, _ in lost)} different words in {num_documents} documents"
-            raise ValueError(
-                f"no word is left of {of} (are the texts empty, or do tokenizer, stop_words,"
-                " min_count, min_documents and max_document_share leave nothing?)"
-            )
+            why = "tokenizer, stop_words, min_count, min_documents and max_document_share"
+            hint = f"are the texts empty, or do {why} leave nothing?"
+            raise ValueError(f"no word is left of {of} ({hint})")
         losses = [WordLoss(why, *what) for why, what in zip(reasons, lost, strict=True) if what[0]]
         return sorted(word for _, word in kept), tuple(losses)
 
