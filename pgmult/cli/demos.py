@@ -134,10 +134,9 @@ def _topics(options: Options, say: Say) -> Made:
     rows = np.random.default_rng(options.seed).permutation(data.num_documents)
     rows = rows[: data.num_documents // 8]
     training, held_out = split_tokens(data, rows.tolist(), _LITTLE, random_seed=options.seed)
-    say(
-        f"{len(messages)} State of the Union messages, {years.min()} to {years.max()}:"
-        f" {data.num_documents:,} pieces of 200 words, {data.num_words:,} different words"
-    )
+    pieces = f"{data.num_documents:,} pieces of 200 words, {data.num_words:,} different words"
+    when = f"{years.min()} to {years.max()}"
+    say(f"{len(messages)} State of the Union messages, {when}: {pieces}")
     say(f'Shares of topics depend on "{_PREVALENCE}"')
     say(f"Sampling a structural topic model of {options.topics} topics, {options.chains} chains")
     model = StructuralTopics(options.topics)
@@ -148,10 +147,8 @@ def _topics(options: Options, say: Say) -> Made:
         scored, unknown = (Corpus(x.indptr, x.words, x.counts, x.num_words) for x in corpora)
         both = score.score()
         by_unit = both.by_unit if both.by_chain is None else both.by_chain[0]
-        scores = {
-            "the model": replace(both, by_unit=by_unit, by_chain=None),
-            "word frequencies": unigram_log_predictive(scored, unknown),
-        }
+        scores = {"the model": replace(both, by_unit=by_unit, by_chain=None)}
+        scores["word frequencies"] = unigram_log_predictive(scored, unknown)
         if run.num_draws == options.draws:
             say("Sampling correlated topics without the columns, to compare")
             scores["topics without columns"] = _without_columns(scored, unknown, options)
@@ -335,11 +332,11 @@ def _where_both_applied(run: Posterior, raw: float) -> tuple[list[str], list[Sec
     said += f" men. At the same departments it is {mean:+.0f} [{lower:+.0f}, {upper:+.0f}]: women"
     said += " applied where few are admitted."
     said += f" Women were favoured in department {favoured}." if favoured else ""
-    shown = Section(
+    title, what = (
         "Women less men among those admitted, by department",
-        "Differences of probabilities.", table=within.table(), figures=[within.figure()],
-    )  # fmt: skip
-    return [said], [shown]
+        "Differences of probabilities.",
+    )
+    return [said], [Section(title, what, table=within.table(), figures=[within.figure()])]
 
 
 # --------------------------------------------------------------------------- choice

@@ -72,10 +72,8 @@ def _of_table(path: Path, options: argparse.Namespace) -> Report:
     if no_value:
         options.na_values = [*(options.na_values or ["", "NA"]), *no_value]
         columns = columns_of(read_table(path, options))
-        remarks.append(
-            "The commands below take such cells for missing values: remove --na-values if they are"
-            " not."
-        )
+        said = "The commands below take such cells for missing values"
+        remarks.append(f"{said}: remove --na-values if they are not.")
     if options.na_values:
         reading.append(("--na-values", options.na_values))
     guesses = Guesses(path, [c for c in columns if c.name not in misread], reading)
@@ -119,10 +117,8 @@ def _remarks(columns: Sequence[ColumnGuess]) -> tuple[list[str], list[str], set[
             continue
         texts = [*map(str, column.counts)]
         if column.missing and len(texts) > 1 and all(re.fullmatch("[A-Z]{2}", x) for x in texts):
-            said.append(
-                f"{name} has codes of two letters, and NA is read as a missing value. If it is a"
-                " code, such as that of Namibia, add --na-values ''."
-            )
+            read = f"{name} has codes of two letters, and NA is read as a missing value."
+            said.append(f"{read} If it is a code, such as that of Namibia, add --na-values ''.")
         odd, are_numbers = _odd_cells(column)
         if odd:
             no_value += [text for text in odd if are_numbers and not text.startswith("-")]

@@ -245,10 +245,8 @@ def sampled(
 
     silence_reported_warnings()
     path = options.out
-    pages = Previews(
-        path, path / PAGE, lambda run: report(StoredRun(path, run, job.notes)), job.model, job.data,
-        job.keep,
-    )  # fmt: skip
+    made = job.model, job.data, job.keep
+    pages = Previews(path, path / PAGE, lambda run: report(StoredRun(path, run, job.notes)), *made)
     noted = False
 
     def note(sweep: "Sweep") -> None:

@@ -393,10 +393,8 @@ def complete(
         name, what = next(iter(holed.items()))
         gaps = table.missing(name)
         where = f"{gaps.sum():,} of {len(table):,} rows, first {table.place(int(gaps.argmax()))}"
-        raise ValueError(
-            f"{table.source}: column {name!r} ({what}) has no value in {where}: {what_to_do}, or"
-            f" {or_else} by --drop-incomplete"
-        )
+        empty = f"{table.source}: column {name!r} ({what}) has no value in {where}"
+        raise ValueError(f"{empty}: {what_to_do}, or {or_else} by --drop-incomplete")
     gaps, listed = table.missing(*holed), " or ".join(map(repr, holed))
     if gaps.all():
         raise ValueError(f"{table.source}: every row lacks a value of {listed}")

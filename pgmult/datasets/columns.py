@@ -193,9 +193,8 @@ def _raw_table(
         if form == ".parquet":
             with _parquet(file) as opened:
                 table = opened.read()
-            return RawTable(
-                table.column_names, table.num_rows, lambda name: _of_arrow(table.column(name))
-            )
+            size = table.num_rows
+            return RawTable(table.column_names, size, lambda name: _of_arrow(table.column(name)))
         if form in (*files.LABELLED, *files.FROM_R):
             columns = labelled_columns(file, form, no_value, chosen, time_zone)
             size = len(next(iter(columns.values())).values) if columns else 0
@@ -404,11 +403,9 @@ def _delimiter(text: str, path: Path) -> str:
         even = [mark for mark in marks if len(set(widths[mark][:-1])) == 1 < len(widths[mark])]
         if len(even) == 1:
             return even[0]
-        listed = " and ".join(map(repr, marks))
-        raise ValueError(
-            f"{path}, line 1: {listed} stand in the header; say which one separates cells,"
-            f" delimiter={marks[0]!r} or another"
-        )
+        listed = f"{path}, line 1: {' and '.join(map(repr, marks))} stand in the header"
+        advice = f"say which one separates cells, delimiter={marks[0]!r} or another"
+        raise ValueError(f"{listed}; {advice}")
     if not marks and "|" in header:
         return "|"
     return marks[0] if marks else " " if re.fullmatch(r" +", header) else ","

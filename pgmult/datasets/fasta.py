@@ -37,10 +37,8 @@ def read_fasta(path: str | Path) -> dict[str, str]:
                 raise ValueError(f"{path}, line {number}: {what}")
             lines[name] = []
         elif text and name is None:
-            raise ValueError(
-                f"{path}, line {number}: a line starting with '>' must come first, got"
-                f" {text[:20]!r}"
-            )
+            expected = "a line starting with '>' must come first"
+            raise ValueError(f"{path}, line {number}: {expected}, got {text[:20]!r}")
         elif text and name is not None:
             lines[name].append(text)
     empty = [name for name, parts in lines.items() if not parts]

@@ -175,10 +175,10 @@ def _pack_texts(
     choices = choices.for_texts([text for _, text in begun])
     words, named, dropped = _Words(writer.folder), False, Dropped()
     with ExitStack() as stack:
-        ends, *raw = (
-            stack.enter_context(ArrayWriter(writer.folder / f"raw-{name}.npy", kind))
-            for name, kind in _RAW.items()
+        arrays = (
+            ArrayWriter(writer.folder / f"raw-{name}.npy", kind) for name, kind in _RAW.items()
         )
+        ends, *raw = map(stack.enter_context, arrays)
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
         for name, text in chain(begun, texts):
             counted = choices.words_of(text, dropped)

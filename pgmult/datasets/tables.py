@@ -142,9 +142,8 @@ class DataTable(ExactTable):
         if count is None and gaps.any():
             complete: DataTable = self[~gaps]
             return complete._counted(text, names, count, **text_options)
-        documents, first, codes = np.unique(
-            labels_of(self[names], names), return_index=True, return_inverse=True
-        )
+        labels = labels_of(self[names], names)
+        documents, first, codes = np.unique(labels, return_index=True, return_inverse=True)
         counters = [Counter[str]() for _ in documents]
         counts = [1] * len(self) if count is None else counts_of(self[count], count).tolist()
         words = labels_of(self[text], text).tolist()
