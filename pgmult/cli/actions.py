@@ -211,10 +211,9 @@ _COMPARE = f"{_RUN}OTHER  Run to compare with (default: simple rivals)\n{shared.
 
 def add_room(commands: "argparse._SubParsersAction[Any]", room: Room) -> None:
     """Add ``pgmult FAMILY`` with its actions."""
-    parser = commands.add_parser(
-        room.family.name, help=room.help, epilog="examples:\n" + room.examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    parser = commands.add_parser(room.family.name, help=room.help)
+    parser.epilog = f"examples:\n{room.examples}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ActionParser)
 
     def action(
@@ -268,7 +267,7 @@ def _fit(room: Room, options: Options) -> int:
         options.draws = room.draws * (1 if options.until == SETTLED else _MOST_TIMES)
     refuse_held(options.out, room.family)
     job = room.job(options)
-    until = {} if options.until is None else {"until": options.until}
+    until = {"until": options.until} if options.until else {}
     job = replace(job, notes={**job.notes, **room.recipe.write(options), **until})
     if not options.json:
         page = f"Page, provisional until the run ends: {options.out / shared.PAGE}"
@@ -354,7 +353,7 @@ class Demo:
         How to continue with other data.
     kernel_set : str
         Name of its list of functions to compile, in `pgmult.compiled.ahead`.
-    draws, tune, chains : int
+    draws, tune : int
         Default numbers.
     more : str
         Page of further options.
@@ -366,7 +365,6 @@ class Demo:
     kernel_set: str
     draws: int
     tune: int
-    chains: int = 2
     more: str = ""
 
 
@@ -378,7 +376,7 @@ def add_demo(demos: "argparse._SubParsersAction[Any]", demo: Demo) -> None:
     page = f"""{demo.more}
 --draws N>=1  Draws per chain (default: {demo.draws})
 --tune N>=0  Sweeps of each chain before its first draw (default: {demo.tune})
---chains N>=1  Number of chains (default: {demo.chains})
+--chains N>=1  Number of chains (default: 2)
 --out RUN  Store the draws in a directory (default: write a page only)"""
     shared.add_options(parser, page + shared.RUNNING + shared.JSON)
 

@@ -332,10 +332,8 @@ def _where_both_applied(run: Posterior, raw: float) -> tuple[list[str], list[Sec
     said += f" men. At the same departments it is {mean:+.0f} [{lower:+.0f}, {upper:+.0f}]: women"
     said += " applied where few are admitted."
     said += f" Women were favoured in department {favoured}." if favoured else ""
-    title, what = (
-        "Women less men among those admitted, by department",
-        "Differences of probabilities.",
-    )
+    title = "Women less men among those admitted, by department"
+    what = "Differences of probabilities."
     return [said], [Section(title, what, table=within.table(), figures=[within.figure()])]
 
 

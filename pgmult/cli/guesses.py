@@ -1220,12 +1220,10 @@ def _are_shares(columns: Columns, least: float) -> bool:
 def _implied(column: ColumnGuess, outcome: ColumnGuess) -> bool:
     """Whether a column says the outcome in other words: as its cause or its class it would be 1."""
     labels = len(outcome.counts)
-    if labels < 2:  # trials, always as many
-        return False
     if column.is_number and len(column.counts) > FEW:
         ranges = column.ranges_by(outcome) if labels <= MOST_OUTCOMES else []
         return len(ranges) > 1 and all(one[1] < other[0] for one, other in pairwise(ranges))
-    if 3 * len(column.counts) > column.counts.total():
+    if labels < 2 or 3 * len(column.counts) > column.counts.total():  # trials, always as many
         return False
     if (column.is_called("rank") and outcome.is_called("rank")) or outcome.follows_from(column):
         return True

@@ -17,10 +17,7 @@ import numpy as np
 from pgmult.core.tables import Cells, Lazily, exact, exact_array, exact_columns, zone_of
 from pgmult.datasets.files import FROM_R, errors_at, library, the_one
 
-_READERS = {
-    ".sav": "sav", ".zsav": "sav", ".por": "por", ".dta": "dta", ".sas7bdat": "sas7bdat",
-    ".xpt": "xport",
-}  # fmt: skip
+_READERS = {".zsav": "sav", ".xpt": "xport"}  # others are called after the suffix
 _LETTERED = "abcdefghijklmnopqrstuvwxyz"  # missing values of Stata and SAS: .a, .b, ...
 _NO_ANSWER = re.compile(
     r"\b(no (answer|response|data)|not (answered|stated|asked|applicable|available|ascertained)"
@@ -45,7 +42,7 @@ def labelled_columns(
     if form in FROM_R:
         return _of_r(path, chosen, time_zone)
     no_value |= {""}
-    reader = getattr(library("pyreadstat", path), f"read_{_READERS[form]}")
+    reader = getattr(library("pyreadstat", path), f"read_{_READERS.get(form, form[1:])}")
     with errors_at(path, "cannot be read", Exception):  # each kind of file has errors of its own
         columns, about = reader(str(path), output_format="dict")
     titles, labels = about.column_names_to_labels, about.variable_value_labels

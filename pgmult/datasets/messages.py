@@ -60,6 +60,5 @@ def unpack_counts(stored: dict[str, Array], num_documents: int) -> scipy.sparse.
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     before = np.concatenate([[0], running])[indptr[:-1]]  # gaps start anew with every word
     documents = running - np.repeat(before, sizes)
-    return scipy.sparse.csc_array(
-        (stored["times"].astype(np.int64), documents, indptr), shape=(num_documents, len(sizes))
-    ).tocsr()
+    entries = stored["times"].astype(np.int64), documents, indptr
+    return scipy.sparse.csc_array(entries, shape=(num_documents, len(sizes))).tocsr()

@@ -173,11 +173,10 @@ def _pack_texts(
 ) -> None:  # fmt: skip
     begun = list(islice(texts, LOOKED_AT))
     choices = choices.for_texts([text for _, text in begun])
-    words, named, dropped = _Words(writer.folder), False, Dropped()
+    folder, named, dropped = writer.folder, False, Dropped()
+    words = _Words(folder)
     with ExitStack() as stack:
-        arrays = (
-            ArrayWriter(writer.folder / f"raw-{name}.npy", kind) for name, kind in _RAW.items()
-        )
+        arrays = (ArrayWriter(folder / f"raw-{name}.npy", kind) for name, kind in _RAW.items())
         ends, *raw = map(stack.enter_context, arrays)
         sizes, ids, counts = array("q", [0]), array("i"), array("i")
         for name, text in chain(begun, texts):
