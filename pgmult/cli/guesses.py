@@ -105,9 +105,9 @@ class Guesses:
         self.columns = [c for c in rows if c.missing < most[c]]
         weights = [c for c in self.columns if c.is_survey_weight]
         if weights:  # the last adjustment
-            others = {c for c in self.columns if c.is_called("weight", "design")}
-            others.discard(max(weights, key=lambda c: float(c.numbers.std())))
-            self.columns = [c for c in self.columns if c not in others]
+            last = max(weights, key=lambda c: float(c.numbers.std()))
+            weighs = {c for c in self.columns if c.is_called("weight", "design")} - {last}
+            self.columns = [c for c in self.columns if c not in weighs]
         self.categories = [c for c in self.columns if c.is_category]
         times = [c for c in self.columns if c.is_time and not c.cycle]
         times.sort(key=lambda c: (not c.is_dates, not c.is_called("year")))

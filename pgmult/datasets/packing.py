@@ -194,7 +194,7 @@ def _pack_texts(
         _flush(ends, raw, sizes, ids, counts)
         indptr, tokens, amounts = (file.finish().open() for file in (ends, *raw))
     with errors_at(path):
-        dropped.refuse_unsegmented(choices)
+        dropped.refuse_unsegmented()
         read = ((word, count, spread) for word, _, count, spread in words.merged())
         vocabulary, left_out = choices.choose(read, words.num_documents)
     corpus = Corpus(indptr, tokens, amounts, num_words=words.num_different)

@@ -153,7 +153,7 @@ def count_words(
     choices = WordChoices(**text_options).for_texts(texts[:LOOKED_AT])
     dropped = Dropped()
     documents = [choices.words_of(text, dropped) for text in texts]
-    dropped.refuse_unsegmented(choices)
+    dropped.refuse_unsegmented()
     return chosen_counts(documents, names, choices, dropped)
 
 
@@ -222,7 +222,7 @@ class Dropped:
                 self._runs += 1
                 self._longest = max(self._longest, run, key=len)
 
-    def refuse_unsegmented(self, choices: "WordChoices") -> None:
+    def refuse_unsegmented(self) -> None:
         """Raise ValueError for unsegmented texts in a script without spaces between words."""
         letters, runs = self._letters_without_spaces, self._runs
         if letters > _ENOUGH * self._letters and letters > _LONGEST_SEGMENT * runs:
