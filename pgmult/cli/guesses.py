@@ -489,10 +489,14 @@ class Guesses:
         early = {t for t, c in terms.items() if c.is_treatment or c is self.people}
         ordered = sorted(terms, key=lambda t: 0 if t in early else 1 + (terms[t] is not self.time))
         complete: Any = True
-        used = list[str]()  # terms that together leave most rows complete
+        used = list[str]()  # that together leave most rows complete, and outcomes labels
+        outcomes = [c for c in without if len(c.counts) <= MOST_OUTCOMES]
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
-            if left.sum() >= (1 - _MOST_LOST) * self.num_rows:
+            often = (np.bincount(1 + c.codes[left], minlength=1)[1:] for c in outcomes)
+            labels = [2 * np.count_nonzero(x) for x in often]
+            kept = all(n > len(c.counts) for n, c in zip(labels, outcomes, strict=True))
+            if kept and left.sum() >= (1 - _MOST_LOST) * self.num_rows:
                 complete, used = left, [*used, term]
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
         return {t: terms[t] for t in [*shown, *used[MOST_TERMS:]][:most]}

@@ -91,6 +91,12 @@ TABLES = {
          "age": [None if i % 5 == 0 else i % 60 for i in range(N)]},
         "'survived ~ sex + s(age)' --drop-incomplete", "sex ~",
     ),
+    "a column that one label of the outcome alone has is left out": (
+        {"taxa": ["rodent"] * 200 + ["bird"] * 20 + ["reptile"] * 20,
+         "weight": [i * 7 % 50 + 10 if i < 200 else None for i in range(N)],
+         "plot": draw(0, ["a", "b", "c"])},
+        "'taxa ~ plot'", "weight)",
+    ),
     "measures of hours and days, mostly missing, are no categories": (
         {"relax": [None if i % 3 == 0 else i % 20 for i in range(N)],
          "days": [None if i % 3 == 0 else i % 30 for i in range(N)],
