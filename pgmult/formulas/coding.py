@@ -188,14 +188,13 @@ class Coding:
 
     def _operation(self, node: Call, left: Node, right: Node, rows: Columns) -> FloatArray:
         operator = node.function
-        if operator in ("==", "!=") and isinstance(left, Name):
-            column = self._column(left.name, rows)
-            if isinstance(column, _Labels):
-                if not isinstance(right, Text | Number):
-                    self._refuse(f"labels are compared with a label, got {node}")
-                asked = right.text if isinstance(right, Text) else right.value
-                same = column.codes == find_labels(column.levels, [asked], left.name)[0]
-                return np.asarray(same == (operator == "=="), dtype=np.float64)
+        column = self._column(left.name, rows) if isinstance(left, Name) else None
+        if operator in ("==", "!=") and isinstance(column, _Labels):
+            if not isinstance(right, Text | Number):
+                self._refuse(f"labels are compared with a label, got {node}")
+            asked = right.text if isinstance(right, Text) else right.value
+            same = column.codes == find_labels(column.levels, [asked], _title(left))[0]
+            return np.asarray(same == (operator == "=="), dtype=np.float64)
         if isinstance(right, Text) and (j := date_at(left, rows)) is not None:
             try:
                 right = Number(float(rows.days_of(j, [right.text])[0]))

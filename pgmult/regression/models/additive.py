@@ -134,7 +134,9 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         if isinstance(data, tuple) and len(data) == 2:
             return rows_of(*data)
         kind = type(data).__name__
-        raise TypeError(f"data must be table.rows(formula), or (formula, table), got {kind}")
+        raise TypeError(
+            f"data must be table.rows(formula), or a tuple (formula, table), got {kind}"
+        )
 
     def link_name(self, data: AdditiveRows) -> str:
         """The link of these data: "log", "logistic" or one of those of `link`.
