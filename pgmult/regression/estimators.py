@@ -255,7 +255,8 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         ----------
         X : as in `fit`
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)  # before classes_, which a fit brings
+        return self.classes_[best]
 
     def _weights(self) -> FloatArray:
         """Effects on the classes in their order, or on the log odds of the second of two."""
