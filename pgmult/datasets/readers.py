@@ -22,17 +22,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, as_path, as_strings
-from pgmult.datasets.files import (
-    Meter,
-    each_line,
-    encoding_of,
-    errors_at,
-    head_of,
-    is_table,
-    local_path,
-    read_file,
-    suffix_of,
-)
+from pgmult.datasets import files
 from pgmult.datasets.tables import read
 from pgmult.datasets.text import Text, TextOptions, count_words
 from pgmult.topics.data.corpus import Corpus, as_corpus
@@ -78,18 +68,18 @@ def recognise(path: str | os.PathLike[str]) -> Source:
     FileNotFoundError
         If nothing is at `path`.
     """
-    path = local_path(as_path(path))
+    path = files.local_path(as_path(path))
     if path.is_dir() and is_packed(path):
         return Source("packed corpus", path)
-    if is_table(path):
+    if files.is_table(path):
         return Source("table", path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file or folder")
     if path.is_dir():
         return Source("folder of text", path)
-    if suffix_of(path) in (".npz", ".mtx"):
+    if files.suffix_of(path) in (".npz", ".mtx"):
         return Source("sparse matrix", path, _words_beside(path, _COLUMN_NAMES))
-    first = head_of(path, 2**20).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
+    first = files.head_of(path, 2**20).removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
     if _LDAC_LINE.fullmatch(first):
         return Source("LDA-C", path, _words_beside(path, _COLUMN_NAMES))
     return Source("text", path)
@@ -147,11 +137,11 @@ def read_counts(source: Source, vocabulary: Vocabulary | None) -> Corpus:
     words = as_words(vocabulary)
     if source.kind == "LDA-C":
         corpus = read_ldac(source.path, words)
-    elif suffix_of(source.path) == ".npz":
+    elif files.suffix_of(source.path) == ".npz":
         corpus = read_npz(source.path, words)
     else:
         rows = as_words(_words_beside(source.path, _ROW_NAMES))
-        with errors_at(source.path, kinds=Exception):  # mmread raises many kinds
+        with files.errors_at(source.path, kinds=Exception):  # mmread raises many kinds
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 matrix = scipy.sparse.coo_array(scipy.io.mmread(source.path))
@@ -211,7 +201,7 @@ def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None
 
 
 def ldac_blocks(
-    path: Path, words: list[str] | None, meter: Meter | None = None
+    path: Path, words: list[str] | None, meter: files.Meter | None = None
 ) -> Iterator[Corpus]:
     """Documents of an LDA-C file, some at a time; the last of them knows the number of words."""
     sizes: list[int] = []
@@ -225,7 +215,7 @@ def ldac_blocks(
         entries.clear()
         return Corpus(indptr, columns[:, 0].copy(), columns[:, 1].copy(), num_words)
 
-    for number, line in enumerate(each_line(path, meter=meter), start=1):
+    for number, line in enumerate(files.each_line(path, meter=meter), start=1):
         ids, amounts = parse_ldac_line(line.removesuffix("\n"), f"{path}, line {number}", words)
         num_words = max(num_words, *(word + 1 for word in ids), 0)
         document = sorted(entry for entry in zip(ids, amounts, strict=True) if entry[1])
@@ -283,9 +273,9 @@ def read_npz(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None)
     words = as_words(vocabulary)
     what = "not a sparse matrix as scipy.sparse.save_npz writes it"
     # numpy leaves a broken file open that it opened itself, and a damaged one can raise anything
-    with path.open("rb") as file, errors_at(path, what, Exception):
+    with path.open("rb") as file, files.errors_at(path, what, Exception):
         matrix = scipy.sparse.load_npz(file)
-    with errors_at(path, kinds=(TypeError, ValueError)):
+    with files.errors_at(path, kinds=(TypeError, ValueError)):
         return as_corpus(matrix, words)
 
 
@@ -315,22 +305,24 @@ def read_text(
     path = as_path(path)
     as_choice(documents, "documents", ("lines", "paragraphs"))
     names, texts = map(list, zip(*texts_of(path, documents, encoding), strict=True))
-    with errors_at(path):
+    with files.errors_at(path):
         corpus, losses = count_words(texts, names, **text_options)
     return replace(corpus, table=replace(DocumentTable.of({"text": texts}, "text"), losses=losses))
 
 
 def texts_of(
-    path: Path, documents: str, encoding: str | None, meter: Meter | None = None
+    path: Path, documents: str, encoding: str | None, meter: files.Meter | None = None
 ) -> Iterator[tuple[str, Text]]:
     """Names and texts of the documents of a file or a folder, one after the other."""
     if path.is_dir():
         for file in texts_in(path):
-            yield file.relative_to(path).as_posix(), read_file(file, encoding_of(file, encoding))
+            text = files.read_file(file, files.encoding_of(file, encoding))
+            yield file.relative_to(path).as_posix(), text
             if meter is not None:
                 meter.done += file.stat().st_size
         return
-    lines = enumerate(each_line(path, encoding_of(path, encoding), meter=meter), start=1)
+    encoding = files.encoding_of(path, encoding)
+    lines = enumerate(files.each_line(path, encoding, meter=meter), start=1)
     alone, empty = documents == "lines", True
     for (blank, _), group in groupby(lines, lambda x: (not x[1].strip(), alone and x[0])):
         if not blank:
@@ -343,10 +335,10 @@ def texts_of(
 
 def texts_in(folder: Path) -> list[Path]:
     """The files of text in a folder and below, in the order of their names."""
-    files = sorted(f for f in folder.rglob("*") if f.is_file() and suffix_of(f) == ".txt")
-    if not files:
+    texts = sorted(f for f in folder.rglob("*") if f.is_file() and files.suffix_of(f) == ".txt")
+    if not texts:
         raise ValueError(f"{folder}: no .txt or .txt.gz file in this folder or below")
-    return files
+    return texts
 
 
 def _words_beside(path: Path, names: Sequence[str]) -> Path | None:
@@ -355,8 +347,8 @@ def _words_beside(path: Path, names: Sequence[str]) -> Path | None:
     candidates = [f"{word}.txt{end}" for word in names for end in ("", ".gz")]
     parts = product(names, "._", ("", ".txt"))
     candidates += [f"{stem}{mark}{word}{end}" for word, mark, end in parts]
-    files = map(path.with_name, candidates)
-    return next((file for file in files if file.is_file()), None)
+    beside = map(path.with_name, candidates)
+    return next((file for file in beside if file.is_file()), None)
 
 
 def _without_numbers(lines: list[str]) -> list[str]:
@@ -384,7 +376,7 @@ def as_words(vocabulary: Vocabulary | None) -> list[str] | None:
     if vocabulary is None:
         return None
     if isinstance(vocabulary, str | os.PathLike):
-        words = [line.strip() for line in each_line(as_path(vocabulary, "vocabulary"))]
+        words = [line.strip() for line in files.each_line(as_path(vocabulary, "vocabulary"))]
         if "" in words:
             raise ValueError(f"{vocabulary}, line {words.index('') + 1}: a blank line, not a word")
         return _without_numbers(words)
