@@ -96,9 +96,8 @@ class GroupWords(Estimand):
         for g, group in enumerate(self.groups):
             values = self.mean[g], *bounds[:, g]
             columns += with_interval(group, values, f"{group}, in 1,000", level, _of_thousand)
-        columns += with_interval(
-            "log2_ratio", (ratio.quantile(0.5), *ratio.interval()), "ratio", level, _ratio
-        )
+        ratios = ratio.quantile(0.5), *ratio.interval()
+        columns += with_interval("log2_ratio", ratios, "ratio", level, _ratio)
         which = f"P({self.groups[0]} > {self.groups[1]})"
         columns.append(Column("p_first", ratio.p_above(), which, probability_text))
         if self.is_faint:

@@ -110,9 +110,8 @@ def _averaged(
     """Words of united topics, ``(draw, ..., topic, word)``, each weighted by its size."""
     words = np.take(words, order, axis=-2)
     weights = np.take(np.asarray(sizes, dtype=np.float64), order, axis=-1) + 1e-12
-    united = [
-        np.einsum("...k,...kv->...v", weights[..., group], words[..., group, :])
-        / weights[..., group].sum(axis=-1)[..., None]
-        for group in members
-    ]
+    united = []
+    for group in members:
+        total = np.einsum("...k,...kv->...v", weights[..., group], words[..., group, :])
+        united.append(total / weights[..., group].sum(axis=-1)[..., None])
     return np.stack(united, axis=-2)
