@@ -86,6 +86,15 @@ class RegressionSums:
             self.ee + (sum_e[:, None] * e + e[:, None] * sum_e + (self.count * e)[:, None] * e),
         )
 
+    def posterior(
+        self, mean: FloatArray, row_precision: FloatArray, scale: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The coefficients' mean, ``(p, n)``, the precision of its rows, and the noise's scale."""
+        posterior = np.empty_like(mean), np.empty_like(row_precision), scale.copy()
+        sums = self.coefficients, self.zz, self.ze, self.ee
+        compiled.regression_posterior(mean, row_precision, *sums, *posterior)
+        return posterior
+
     def posterior_draw(
         self, rng: Generator, mean: FloatArray, row_precision: FloatArray, dof: float,
         scale: FloatArray,
@@ -97,10 +106,8 @@ class RegressionSums:
         FloatingPointError
             If there is no posterior: a row is not finite.
         """
-        centre, precision, scale = np.empty_like(mean), np.empty_like(row_precision), scale.copy()
-        sums, cov, key = (self.zz, self.ze, self.ee), np.empty_like(scale), new_key(rng)
-        posterior = centre, precision, scale  # mean, the rows' precision and the noise's scale
-        compiled.regression_posterior(mean, row_precision, self.coefficients, *sums, *posterior)
+        centre, precision, scale = self.posterior(mean, row_precision, scale)
+        cov, key = np.empty_like(scale), new_key(rng)
         _factor(scale)
         _factor(precision)
         sample_inverse_wishart(key, scale, float(dof + self.count), cov)
