@@ -75,7 +75,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         return rows_of(formula, {**table, **columns}, weights=weights, **more)
 
     def _sample(self, data: AdditiveRows, link: LinkName = "auto") -> None:
-        model = AdditiveRegression(link=link, priors=self.priors or {}, method=self.method)
+        priors = {} if self.priors is None else self.priors
+        model = AdditiveRegression(link=link, priors=priors, method=self.method)
         self.posterior_ = sample(
             model, data, draws=self.draws, tune=self.tune, chains=self.chains,
             random_seed=as_seed(self.random_state), progressbar=as_flag(self.verbose, "verbose"),
