@@ -337,7 +337,9 @@ def texts_in(folder: Path) -> list[Path]:
     """The files of text in a folder and below, in the order of their names."""
     texts = sorted(f for f in folder.rglob("*") if f.is_file() and files.suffix_of(f) == ".txt")
     if not texts:
-        raise ValueError(f"{folder}: no .txt or .txt.gz file in this folder or below")
+        raise ValueError(
+            f"{folder}: no .txt or .txt.gz file in this folder or below; path must have some"
+        )
     return texts
 
 

@@ -233,12 +233,12 @@ def _parts(run: Posterior) -> dict[str, str]:
 
 def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> Any:
     """Inputs of steps ahead: those of what was held out, and then the last ones; None for none."""
+    if data.design is None and data.inputs is None:
+        return None
     source = data if held_out is None else held_out
     first = source.offsets[1:] - 1 if source is data else source.offsets[:-1]
     rows = np.minimum(first[:, None] + np.arange(steps), source.offsets[1:, None] - 1)
-    if source.design is not None:
-        return source.design.take(rows.ravel())
-    return None if source.inputs is None else source.inputs[rows]
+    return source.inputs[rows] if source.design is None else source.design.take(rows.ravel())
 
 
 def _far(data: Sequences, steps: int, max_draws: int) -> int:

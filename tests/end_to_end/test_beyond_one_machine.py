@@ -132,7 +132,7 @@ def test_paths_that_go_on_with_other_workers(tmp_path):
         forecast(found, 2, inputs=np.zeros((30, 2, 1)))
     ahead = forecast(found, 2, data, inputs=np.zeros((30, 2, 1)))
     assert ahead.mean.shape == (30, 2, 4)
-    with pytest.raises(ValueError, match=r"made of all rows at once .* 'mean_probs'"):
+    with pytest.raises(ValueError, match=r"made of all rows .* 'mean_probs'"):
         pgmult.sample(
             model, data, store=tmp_path / "other", cluster="local", keep="mean_probs", **settings
         )

@@ -110,13 +110,14 @@ def sequences_of(
     TypeError
         If `table` is no table.
     """
-    channels = [symbol] if symbol is None or isinstance(symbol, str) else list(symbol)
+    channels = (
+        [symbol] if symbol is None or isinstance(symbol, str) else as_strings(symbol, "symbol")
+    )
     if not channels:
         raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     if len(channels) > 1:
         if wide is not None:
             raise ValueError("symbol must be left out where wide names columns of times")
-        channels = as_strings(symbol, "symbol")
         tables.one_role_each({f"symbol {i}": name for i, name in enumerate(channels)})
         return in_channels({
             name: sequences_of(

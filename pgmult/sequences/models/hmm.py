@@ -182,8 +182,8 @@ class MultinomialHMM(SequenceModel, Checked):
         return np.ones((M, M), dtype=np.bool_) if self.allowed is None else self.allowed
 
     def _complete(self) -> None:
-        if len(self.possible) != self.num_states:
-            raise ValueError(f"allowed must have {self.num_states} rows, got {len(self.possible)}")
+        if self.allowed is not None and len(self.allowed) != self.num_states:
+            raise ValueError(f"allowed must have {self.num_states} rows, got {len(self.allowed)}")
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""

@@ -229,7 +229,8 @@ def search_state_dim(
     """
     from pgmult.sequences.models.lds import MultinomialLDS
 
-    make, sequences = make_model or MultinomialLDS, as_sequences(data)
+    make = MultinomialLDS if make_model is None else make_model
+    sequences = as_sequences(data)
     if candidates is None:
         sizes = {d for d in (1, 2, 4, 8) if d <= max(sequences.num_symbols, 2)}
         candidates = sorted(sizes | {usual_state_dim(sequences)})

@@ -150,7 +150,9 @@ def test_bad_priors_are_refused(prior, changed, message):
 def test_bad_regressions_are_refused(prior):
     with pytest.raises(ValueError, match=r"rows must have shape \(rows, 2\), got \(4, 3\)"):
         prior.condition(np.zeros((4, 3)), np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"covariates must have shape \(4, 3\), got \(5, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"covariates must have shape \(4, 3\) to go with the rows, got \(5, 3\)"
+    ):
         prior.condition(np.zeros((4, 2)), np.zeros((5, 3)))
     with pytest.raises(ValueError, match="rows must be finite"):
         prior.condition(np.full((4, 2), np.inf), np.zeros((4, 3)))
