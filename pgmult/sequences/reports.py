@@ -238,7 +238,9 @@ def _inputs_ahead(data: Sequences, steps: int, held_out: Sequences | None) -> An
     source = data if held_out is None else held_out
     first = source.offsets[1:] - 1 if source is data else source.offsets[:-1]
     rows = np.minimum(first[:, None] + np.arange(steps), source.offsets[1:, None] - 1)
-    return source.inputs[rows] if source.design is None else source.design.take(rows.ravel())
+    if source.design is None:
+        return np.asarray(source.inputs)[rows]
+    return source.design.take(rows.ravel())
 
 
 def _far(data: Sequences, steps: int, max_draws: int) -> int:

@@ -110,9 +110,8 @@ def sequences_of(
     TypeError
         If `table` is no table.
     """
-    channels = (
-        [symbol] if symbol is None or isinstance(symbol, str) else as_strings(symbol, "symbol")
-    )
+    is_one = symbol is None or isinstance(symbol, str)
+    channels: list[Any] = [symbol] if is_one else as_strings(symbol, "symbol")
     if not channels:
         raise ValueError(f"symbol must name at least one column, got {symbol!r}")
     if len(channels) > 1:

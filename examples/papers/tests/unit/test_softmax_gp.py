@@ -179,7 +179,7 @@ class TestModel:
             LogisticNormalGP(COVARIANCE, mean=np.zeros((2, 2)))
         with pytest.raises(ValueError, match="restarts must be at least 1"):
             LogisticNormalGP(COVARIANCE, restarts=0)
-        with pytest.raises(TypeError, match="need the inputs of the counts, got Corpus"):
+        with pytest.raises(TypeError, match="need the inputs of counts, got Corpus"):
             MODEL.as_data(as_corpus(COUNTS[:, :2] + 1))
         with pytest.raises(ValueError, match="mean must have one entry for each of 2 categories"):
             MODEL.as_data(as_field([0.0], [[1, 2]]))
