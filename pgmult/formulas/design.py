@@ -118,7 +118,7 @@ class Design:
 
     @property
     def groupings(self) -> list[GroupTerm]:
-        """Those of the terms that are of levels."""
+        """Terms of levels."""
         return [term for term in self.terms if isinstance(term, GroupTerm)]
 
     @property

@@ -177,7 +177,7 @@ class MultinomialHMM(SequenceModel, Checked):
 
     @property
     def possible(self) -> BoolArray:
-        """Which transitions are allowed."""
+        """Transitions that are allowed."""
         M = self.num_states
         return np.ones((M, M), dtype=np.bool_) if self.allowed is None else self.allowed
 
