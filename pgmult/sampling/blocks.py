@@ -523,14 +523,14 @@ class Shard(Generic[Data, State]):
             Whether the rows of `state` may be written over: then no more than one block of them
             is in memory twice, for each thread.
         """
-        model = self.model
-        tables = _Tables(lambda: model.sweep_tables(state, self.data))
+        model, num_blocks = self.model, len(self.parts(state))
+        # a block alone counts by itself as well; made here, as large as this thread's workers ask
+        tables = _Tables(None if num_blocks == 1 else model.sweep_tables(state, self.data))
 
         def move(rng: Any, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
-            mine = () if here is state else tables.mine()  # a block alone counts by itself as well
-            return model.local_step(rng, here, of, *mine)
+            return model.local_step(rng, here, of, *tables.mine())
 
-        moved = self._each((key, 0), state, move, len(self.parts(state)), overwrite)
+        moved = self._each((key, 0), state, move, num_blocks, overwrite)
         moved.total.exact.extend(tables.counts())
         return moved
 
@@ -605,22 +605,23 @@ class Shard(Generic[Data, State]):
 class _Tables:
     """Tables that blocks share, if the model has any: each thread counts in its own."""
 
-    def __init__(self, make: Callable[[], Any]):
-        self._make, self._lock = make, Lock()
-        self._of_threads: dict[int, Any] = {}
+    def __init__(self, first: Tables | None):
+        self._first, self._lock = first, Lock()
+        self._of_threads: dict[int, Tables] = {}
 
     def mine(self) -> tuple[Tables, ...]:
         """The tables in which this thread counts, or none."""
+        if self._first is None:
+            return ()
         with self._lock:
             tables, me = self._of_threads, get_ident()
             if me not in tables:
-                first = next(iter(tables.values()), None)
-                tables[me] = self._make() if first is None else first.another()
-            return () if tables[me] is None else (tables[me],)
+                tables[me] = self._first.another() if tables else self._first
+            return (tables[me],)
 
     def counts(self) -> list[IntArray]:
         """What all threads have counted."""
-        counts = [tables.counts() for tables in self._of_threads.values() if tables is not None]
+        counts = [tables.counts() for tables in self._of_threads.values()]
         return [reduce(np.add, same) for same in zip(*counts, strict=True)]
 
 
