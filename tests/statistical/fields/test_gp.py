@@ -204,8 +204,9 @@ def test_geweke_refuses_a_jitter_of_the_prior_alone(any_approximation):
     def step(self, rng, state, data):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                gp_prior, "lower_root", lambda cov: (np.linalg.cholesky(cov + np.eye(len(cov))), -1)
-            )
+                gp_prior.dense_fields, "lower_root",
+                lambda cov: (np.linalg.cholesky(cov + np.eye(len(cov))), -1),
+            )  # fmt: skip
             gp_prior._root_of.cache_clear()
             try:
                 return FIXED.step(rng, state, data)

@@ -60,7 +60,7 @@ def test_broken_filters_and_draws_are_refused(broken, any_approximation):
 
     def step(self, rng, state, data):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(structures._MAKERS, "state_space", broken)
+            patch.setattr(structures, "StateSpaceProcess", broken)
             return fixed.step(rng, state, data)
 
     rejects(check_geweke, mutant(fixed, step=step), DATA, replicates=100)
