@@ -16,7 +16,7 @@ import numpy as np
 from pgmult.core.answers import Answer
 from pgmult.core.figures.forest import Forest
 from pgmult.core.reports import Section
-from pgmult.core.tabled import Column, Table, probability_text
+from pgmult.core.tabled import Column, Table, digits_of, interval, number, probability_text
 from pgmult.core.typing import FloatArray
 
 _ODD = 0.025  # p beyond which a statistic is
@@ -96,12 +96,14 @@ class PredictiveChecks(Answer):
     def table(self) -> Table:
         """A row a statistic: of the data, of what the model makes, and p."""
         lower, upper = np.quantile(self.draws, [0.05, 0.95], axis=0)
-        made = self.draws.mean(axis=0)
-        rows = zip(made, lower, upper, strict=True)
-        model = [f"{mean:.4g} [{low:.4g}, {high:.4g}]" for mean, low, high in rows]
+        made, observed = self.draws.mean(axis=0), self.observed.mean(axis=0)
+        forms = [number(digits_of(width)) if width else "{:.4g}".format for width in upper - lower]
+        rows = zip(forms, made, lower, upper, strict=True)
+        model = [f"{form(mean)} {interval(low, high, form)}" for form, mean, low, high in rows]
+        data = [form(value) for form, value in zip(forms, observed.tolist(), strict=True)]
         columns = [
             Column("statistic", self.statistics, "statistic"),
-            Column("data", self.observed.mean(axis=0), "data", "{:.4g}".format),
+            Column("data", observed, "data", data),
             Column("model", made, "model", model),
             Column("model_lower", lower), Column("model_upper", upper),
             Column("p", self.p_values, "p", probability_text),

@@ -32,3 +32,16 @@ def test_what_parts_explain_is_not_said():
 
 def test_agreement_names_what_was_compared():
     assert verdict().startswith("Data simulated from the model agree with the data in a, b, c")
+
+
+def test_statistics_have_the_digits_that_their_intervals_support():
+    """A sum that is 0 but for rounding is printed as 0; one that never varies as it is."""
+    rng = np.random.default_rng(0)
+    of_data, size = {"a": 1e-17, "b": 2.0, "c": 512.7}, {"a": 1.0, "b": 0.0, "c": 90.0}
+    draws = [(of_data, {x: of_data[x] + rng.normal() * size[x] for x in size}) for _ in range(400)]
+    table = PredictiveChecks.of(draws, ADVICE).table()
+    a, b, c = (row[1:3] for row in table.rows)
+    assert a[0] == "0.00"
+    assert b == ["2", "2 [2, 2]"]
+    assert c[0] == "513"
+    assert "." not in c[1]
