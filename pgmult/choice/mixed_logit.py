@@ -100,7 +100,7 @@ class MixedLogitState:
     parts: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
     """Choices among alternatives by people whose tastes differ.
 

@@ -34,7 +34,7 @@ States are made thousands of times a second, so they name their axes and check n
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -45,6 +45,8 @@ from pgmult.core.arguments import as_choice, as_flag, as_kind, as_real
 from pgmult.core.validate import as_positive_int
 
 Check = Callable[[Any, str], Any]
+
+_FEW = 6  # numbers of an array that is printed
 
 
 def real(**limits: float) -> Check:
@@ -105,6 +107,19 @@ class Checked:
         for complete in plan.complete:
             complete(self)
 
+    def __repr__(self) -> str:
+        """Parameters that have no default, or another value; a dataclass needs ``repr=False``."""
+        kind: Any = type(self)
+        taken = [field for field in fields(kind) if field.init]
+        needed = {f.name for f in taken if f.default is f.default_factory is MISSING}
+        values = {f.name: getattr(self, f.name) for f in taken}
+        plain = kind(**{name: values[name] for name in needed})
+        shown = (
+            f"{name}={_in_short(value)}" for name, value in values.items()
+            if name in needed or not _are_equal(value, getattr(plain, name))
+        )  # fmt: skip
+        return f"{kind.__name__}({', '.join(shown)})"
+
     def _set(self, **values: object) -> None:
         """Give fields their final values."""
         for name, value in values.items():
@@ -135,6 +150,22 @@ def sizes_of(*values: object, without: Collection[str] = ()) -> dict[str, int]:
             if axes is not None and array is not None and name not in without:
                 _measure(name, np.shape(array), axes, sizes)
     return {axis: size for axis, (size, _) in sizes.items()}
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if type(one) is type(other) and is_dataclass(one):
+        return all(_are_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    return bool(one == other)
+
+
+def _in_short(value: object) -> str:
+    """A parameter in a line: arrays of more than a few numbers by their shape."""
+    if isinstance(value, np.ndarray):
+        size = " x ".join(map(str, value.shape))
+        return str(value.tolist()) if value.size <= _FEW else f"<{size} array>"
+    return repr(value)
 
 
 class _Field(NamedTuple):

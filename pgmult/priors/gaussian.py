@@ -38,7 +38,7 @@ from pgmult.core.validate import as_finite, as_generator, as_positive_int, as_sp
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MvNormal(Checked):
     """Gaussian rows sharing a covariance, times the potentials they were conditioned on.
 
@@ -241,7 +241,7 @@ class Moments:
         return self.squares - (cross + cross.T) + self.count * np.outer(shift, shift)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NormalInverseWishart(Checked):
     """The conjugate prior of a Gaussian's mean and covariance.
 

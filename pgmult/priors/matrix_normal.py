@@ -42,7 +42,7 @@ def linear_means(covariates: FloatArray, coefficients: FloatArray) -> FloatArray
     return np.asarray(np.einsum("rp,pn->rn", covariates, coefficients))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MatrixNormalInverseWishart(Checked):
     """The conjugate prior of a multivariate linear regression.
 

@@ -202,7 +202,7 @@ class MultinomialGPState:
         return draws
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     """Multinomial counts whose sticks are Gaussian processes, sampled in exact blocks.
 

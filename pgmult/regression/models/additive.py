@@ -70,7 +70,7 @@ def _names(value: object, name: str) -> tuple[str, ...]:
     return tuple([value] if isinstance(value, str) else as_strings(value, name))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked):
     """Outcomes whose predictors are sums of terms, sampled around an approximation.
 

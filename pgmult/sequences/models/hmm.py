@@ -120,7 +120,7 @@ def as_allowed(value: object, name: str) -> BoolArray:
     return array.astype(np.bool_)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MultinomialHMM(SequenceModel, Checked):
     """Hidden Markov model with multinomial emissions.
 

@@ -80,7 +80,7 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 _MOST_NEWTON_STEPS = 50
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checked):
     """Linear dynamical system with multinomial observations, sampled in exact blocks.
 

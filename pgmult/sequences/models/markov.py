@@ -79,7 +79,7 @@ class MarkovChainState:
     strengths: Annotated[FloatArray, "order"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
     """Markov chain of symbols whose rows are drawn towards those of shorter contexts.
 

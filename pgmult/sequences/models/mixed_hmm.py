@@ -171,7 +171,7 @@ def _as_acted(value: object, name: str) -> str | dict[str, str]:
     return {str(as_choice(part, name, _ACTED)): str(formula) for part, formula in value.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MixedHMM(MultinomialHMM):
     """Hidden Markov model whose transitions or emissions depend on inputs and individuals.
 

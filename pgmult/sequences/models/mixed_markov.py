@@ -70,7 +70,7 @@ _MOST_WAYS = 200_000  # steps of all ways to fill missing symbols in
 _ROUNDS = 2  # of distributions near the posterior
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ignore[misc]
     """Markov chain of symbols whose transitions depend on inputs and individuals.
 

@@ -101,7 +101,7 @@ class TrendState:
         return np.asarray(np.exp(self.coordinates[:, :, compiled.VOLATILITY]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
     """Levels with damped slopes and noise that changes with time, for each stick by itself.
 

@@ -39,7 +39,7 @@ from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics,
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CorrelatedTopics(NormalTopics):
     """Correlated topic model with the stick-breaking link, sampled in exact blocks.
 

@@ -97,7 +97,7 @@ class DynamicTopicsState:
     topics: Annotated[FloatArray, "topic", "time", "word"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DynamicTopics(NormalTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 

@@ -61,7 +61,7 @@ class LDAState:
     word_concentration: float = concentration.CENTRE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
     """Latent Dirichlet allocation by collapsed Gibbs sweeps.
 

@@ -44,7 +44,7 @@ from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics,
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LogisticNormalTopics(NormalTopics):
     """Correlated topic model with the softmax link, sampled in exact blocks.
 

@@ -128,7 +128,7 @@ class StructuralTopicsState(KeywordsState):
     word_concentration: float = CENTRE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopicsState]):
     """Correlated topic model with covariates of prevalence and of content.
 

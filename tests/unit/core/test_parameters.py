@@ -11,7 +11,9 @@ import pytest
 from pgmult.core.parameters import Checked, Positive, axes_of, real, sizes_of, whole
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_spd
-from pgmult.priors import Dirichlet
+from pgmult.priors import Dirichlet, NormalInverseWishart
+from pgmult.sequences import MixedHMM
+from pgmult.topics import LDA, CorrelatedTopics
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,3 +116,22 @@ def test_signatures_show_types_without_checks():
     assert shown.parameters["size"].annotation is int
     assert shown.parameters["rate"].annotation == float | None
     assert shown.parameters["scale"].default == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (CorrelatedTopics(30), "CorrelatedTopics(num_topics=30)"),
+        (LDA(2, alpha=[1.0, 2.0]), "LDA(num_topics=2, alpha=[1.0, 2.0])"),
+        (MixedHMM(3, inputs="both"), "MixedHMM(num_states=3, inputs='both')"),
+        (MixedHMM(3, stickiness=0.5), "MixedHMM(num_states=3, stickiness=0.5)"),
+        (
+            CorrelatedTopics(30, gaussian=NormalInverseWishart.weak(np.ones(29))),
+            "CorrelatedTopics(num_topics=30, gaussian=NormalInverseWishart(mean=<29 array>,"
+            " strength=1.0, dof=31.0, scale=<29 x 29 array>))",
+        ),
+    ],
+)  # fmt: skip
+def test_models_print_what_differs_from_their_defaults(model, text):
+    assert repr(model) == text
+    assert repr(model) == repr(replace(model))
