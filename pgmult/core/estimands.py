@@ -55,7 +55,7 @@ _MOST_LINES = 6  # of a figure, unless some are asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimand(Checked, Answer):
+class Estimand(Answer, Checked):
     """Posterior draws of an array with names for its axes and labels along them.
 
     Attributes
@@ -225,9 +225,10 @@ class Estimand(Checked, Answer):
         """
         middle, centre = self._centre
         low, high = (end.ravel() for end in self.interval())
-        forms = [number(digits_of(width)) for width in (high - low).tolist()]
         least, most = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
         is_fixed = (most - least <= _ROUNDING * abs(most)) & (len(self.draws) > 1)
+        widths = np.where(is_fixed, 0.0, high - low)
+        forms = [number(digits_of(width)) for width in widths.tolist()]
         rows = zip(is_fixed, forms, low, high, strict=True)
         shown = ["fixed" if fixed else interval(a, b, form) for fixed, form, a, b in rows]
         centres = {middle: centre} | ({} if self.is_ratio else {"sd": self.sd})

@@ -179,7 +179,7 @@ class Section:
         return {"sentences": list(self.sentences), "rows": records}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """What is known of a run.
 
@@ -254,7 +254,7 @@ class Report:
             as_path(path).write_text(self.html(), encoding="utf-8")
         return self
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:

@@ -156,3 +156,11 @@ class TestFigures:
     def test_refusals(self, series, call, message):
         with pytest.raises(ValueError, match=message):
             call(series)
+
+
+def test_prints_its_table_and_fixed_entries_like_the_others(rng):
+    draws = np.stack([np.full(200, 1.0) + 1e-17, rng.normal(size=200)], axis=1)
+    correlations = Estimand(draws, ("with",), {"with": ["itself", "other"]})
+    lines = repr(correlations).splitlines()
+    assert lines[-2].split() == ["itself", "1.000", "0.000", "fixed"]
+    assert lines[-1].startswith("other")

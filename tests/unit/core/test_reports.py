@@ -177,6 +177,7 @@ def test_a_section_takes_a_table_and_figures():
     assert {"Of all.", "count", "1.5", "<Ada>"} <= set(reader.text)
     assert "Empty" not in reader.text
     assert "Of all.\n\ncount\n1.5" in str(report)
+    assert repr(report) == report.text()
     rows = json.loads(report.json())["sections"]["T"]["rows"]
     assert rows == [{"n": 1.5}, {"n": None}]
     parsed(report._repr_html_())
