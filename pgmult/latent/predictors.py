@@ -140,7 +140,7 @@ def _keys(names: Iterable[str]) -> NDArray[np.uint64]:
 
 
 def latent_of(
-    design: Design, priors: Priors | None = None, columns: slice | NDArray[np.bool_] = slice(None)
+    design: Design, priors: Priors | None = None, columns: slice | NDArray[Any] = slice(None)
 ) -> Latent:
     """The latent Gaussian of a design: its terms side by side.
 
@@ -148,7 +148,7 @@ def latent_of(
     ----------
     design : Design
     priors : mapping from term to distribution, optional
-    columns : mask or slice
+    columns : mask, int array or slice
         Columns of the design matrix to take.
     """
     priors = priors or {}
@@ -162,7 +162,7 @@ def latent_of(
 # --------------------------------------------------------------------------- one term
 
 
-def _coefficients(design: Design, priors: Priors, columns: slice | NDArray[np.bool_]) -> _Piece:
+def _coefficients(design: Design, priors: Priors, columns: slice | NDArray[Any]) -> _Piece:
     """The coefficients of the design's columns, whose scale may be learned."""
     names, matrix = design.names[columns].tolist(), design.matrix[:, columns]
     scales = coefficient_scales(design, priors)

@@ -117,10 +117,6 @@ def _look_ahead(positions, counts, columns, offset, mean, cov, J, h):
     matter for exactness; the expansion is at the last point that was an improvement.
     """
     depth = mean.shape[0]
-    if positions.shape[0] == 0:
-        J[:] = 0.0
-        h[:] = 0.0
-        return
     precision = linalg.invert_positive_definite(cov)
     gradient, curvature = np.empty(depth), np.empty((depth, depth))
     x, step, best = mean.copy(), np.empty(depth), mean.copy()
@@ -330,38 +326,20 @@ def _divide(share, log_z, J, h, z, work, log_weights):
             log_weights[i] -= math.log(share + (1.0 - share) * math.exp(relative))
 
 
-class _Scratch(NamedTuple):
-    """Room for the filter's steps: what is written before it is read."""
-
-    predicted: Floats
-    tilted: Floats
-    pulls: Floats
-    z: Floats
-    work: Floats
-    weights: Floats
-    log_weights: Floats
-    log_ahead: Floats
-    adapted: Floats
-    ancestors: Ints
-    mean: Floats
-    cov: Floats
-    J: Floats
-    h: Floats
-    tilted_cov: Floats
-    tilted_root: Floats
-    level: Floats
-
-
 @jit(within=True)
-def _see(state, model, root, positions, times, num_blind, scratch):
-    """Move predicted particles to a step whose entries are seen, and weigh them.
+def _see(state, model, root, steps, t, num_blind, particles, room):
+    """Move particles to a step that has entries, and weigh them.
 
+    `particles` are predicted means, weights, places and ancestors; means alone are of this step.
+    What is in `room` is written before it is read.
     Returns the stream's state and the step's log predictive, nan where weights are not finite.
     """
-    predicted, tilted, pulls, z, work, weights, log_weights, log_ahead = scratch[:8]
-    adapted, ancestors, mean, cov, J, h, tilted_cov, tilted_root, level = scratch[8:]
-    size = z.shape[1]
+    predicted, weights, z, ancestors = particles
+    pulls, tilted, work, log_weights, log_ahead, adapted = room[:6]
+    mean, h, cov, J, tilted_cov, tilted_root, level = room[6:]
+    (positions, times), size = entries_of(steps, t), z.shape[1]
     share = num_blind / size
+    move(steps.inputs[t], model.emission_weights, model.offset, level)
     _moments(weights, predicted, root, mean, cov)
     _look_ahead(positions, times, model.columns, level, mean, cov, J, h)
     log_det = tilt(J, h, root, tilted_cov, tilted_root)
@@ -385,7 +363,7 @@ def _see(state, model, root, positions, times, num_blind, scratch):
 
 
 class History(NamedTuple):
-    """What a filter keeps of each step of a sequence, for paths back through it.
+    """What a filter keeps of each step of a sequence, for paths back through it, or of the last.
 
     ``moved`` holds A z + drive of the next step of each particle, ``running`` the running sums of
     weights, ``parents`` the particle of the step before that each one comes from.
@@ -448,15 +426,13 @@ def filter_rows(worker, start, stop, keys, num_particles, num_blind, steps, draw
     log_predictive, last, paths = out
     num_sequences, num_paths = steps.offsets.shape[0] - 1, paths.shape[1]
     depth, size = draws.root.shape[1], num_particles
-    scratch = _Scratch(
-        np.empty((depth, size)), np.empty((depth, size)), np.empty((depth, size)),
-        np.empty((depth, size)), np.empty((WORK_ROWS, size)), np.empty(size), np.empty(size),
-        np.empty(size), np.empty(size), np.empty(size, np.int64), np.empty(depth),
-        np.empty((depth, depth)), np.empty((depth, depth)), np.empty(depth),
-        np.empty((depth, depth)), np.empty((depth, depth)), np.empty(draws.offset.shape[1]),
+    weights, drive, zeros = np.empty(size), np.empty(depth), np.zeros(depth)
+    room = (
+        np.empty((depth, size)), np.empty((depth, size)), np.empty((WORK_ROWS, size)),
+        np.empty(size), np.empty(size), np.empty(size), np.empty(depth), np.empty(depth),
+        np.empty((depth, depth)), np.empty((depth, depth)), np.empty((depth, depth)),
+        np.empty((depth, depth)), np.empty(draws.offset.shape[1]),
     )  # fmt: skip
-    z, predicted, weights = scratch.z, scratch.predicted, scratch.weights
-    drive, zeros = np.empty(depth), np.zeros(depth)
     ends = np.empty(max(num_paths, last.shape[2]), np.int64)
     for row in range(start, stop):
         s, q = row // num_sequences, row % num_sequences
@@ -464,12 +440,15 @@ def filter_rows(worker, start, stop, keys, num_particles, num_blind, steps, draw
         state = open_stream(keys[q], s)
         weights[:] = 1.0 / size
         first, end = steps.offsets[q], steps.offsets[q + 1]
-        length = end - first if num_paths > 0 else 0
+        length = end - first if num_paths > 0 else 1
         history = History(
             np.empty((length, depth, size)), np.empty((length, depth, size)),
             np.empty((length, size)), np.empty((length, size), np.int64),
         )  # fmt: skip
         for t in range(first, end):
+            now = min(t - first, length - 1)
+            before = max(now - 1, 0)
+            z, predicted, ancestors = history.z[now], history.moved[before], history.parents[now]
             root = model.root
             if t == first:
                 root = model.initial_root
@@ -477,34 +456,25 @@ def filter_rows(worker, start, stop, keys, num_particles, num_blind, steps, draw
                     predicted[a, :] = model.initial_mean[q, a]
             else:
                 move(steps.inputs[t], model.input_weights, zeros, drive)
-                predict(model.transition, drive, z, predicted)
-                if length > 0:
-                    for a in range(depth):
-                        copy(predicted[a], history.moved[t - 1 - first, a])
-            positions, times = entries_of(steps, t)
-            if positions.shape[0] == 0:
+                predict(model.transition, drive, history.z[before], predicted)
+            log_predictive[s, t] = 0.0
+            if steps.indptr[t] == steps.indptr[t + 1]:
                 for i in range(size):
-                    scratch.ancestors[i] = i
+                    ancestors[i] = i
                     state = spread(i, predicted, i, root, state, z)
-                log_predictive[s, t] = 0.0
             else:
-                move(steps.inputs[t], model.emission_weights, model.offset, scratch.level)
-                state, log_p = _see(state, model, root, positions, times, num_blind, scratch)
+                particles = predicted, weights, z, ancestors
+                state, log_p = _see(state, model, root, steps, t, num_blind, particles, room)
                 log_predictive[s, t] = log_p
-                if not math.isfinite(log_predictive[s, t]):
+                if not math.isfinite(log_p):
                     return 1 + t
-            if length > 0:
-                running_sums(weights, history.running[t - first])
-                for a in range(depth):
-                    copy(z[a], history.z[t - first, a])
-                for i in range(size):
-                    history.parents[t - first, i] = scratch.ancestors[i]
+            running_sums(weights, history.running[now])
         for wanted in (last.shape[2], num_paths):
             if wanted > 0:
                 u, state = uniform(state)
                 _systematic(weights, u, ends[:wanted])
         for m in range(last.shape[2]):
-            copy(z[:, ends[m]], last[s, q, m])
+            copy(history.z[length - 1, :, ends[m]], last[s, q, m])
         if num_paths > 0:
             state = trace_back(state, model.root, history, ends[:num_paths], paths[s, :, first:end])
     return 0

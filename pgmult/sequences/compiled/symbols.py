@@ -46,16 +46,12 @@ class Loadings(NamedTuple):
 
 @jit
 def _load_lanes(order, first, design, lanes):
-    """Design rows of eight steps, ``lanes[8 i + lane]``; zeros beyond the last step."""
+    """Design rows of eight steps, ``lanes[8 i + lane]``; beyond the last step it is repeated."""
     num_steps, n = design.shape
     for lane in range(WIDTH):
-        if first + lane < num_steps:
-            step = order[first + lane]
-            for i in range(n):
-                lanes[i * WIDTH + lane] = design[step, i]
-        else:
-            for i in range(n):
-                lanes[i * WIDTH + lane] = 0.0
+        step = order[min(first + lane, num_steps - 1)]
+        for i in range(n):
+            lanes[i * WIDTH + lane] = design[step, i]
 
 
 @jit

@@ -44,7 +44,7 @@ class TrendSeries(NamedTuple):
     Attributes
     ----------
     offsets : int array, ``(num_sequences + 1,)``
-    taken, reaching, J, h : arrays, ``(num_steps, num_sticks)``
+    taken, reaching, J, h : arrays, ``(num_sticks, num_steps)``
         Counts and totals of each stick, and its site; zeros where nothing was observed.
     mean, sd : arrays, ``(5,)``
         Of the Gaussian prior of x: the damping's log odds, and the logarithms of the slope's and
@@ -223,17 +223,14 @@ def _turn(first, last, x, now, white, series, work, state):
 @jit
 def filter_rows(worker, start, stop, series, parameters, log_scales, moments):
     """Means and variances of psi given the steps before, ``(num_steps, num_sticks, 2)``."""
-    sticks = series.J.shape[1]
+    sticks = series.J.shape[0]
     for row in range(start, stop):
         k = row % sticks
         begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
-        steps = np.empty((3, end - begin))
-        for t in range(end - begin):
-            steps[0, t] = log_scales[begin + t, k]
-            steps[1, t], steps[2, t] = series.J[begin + t, k], series.h[begin + t, k]
         filter_series(
-            parameters[row], steps[0], steps[1], steps[2], series.first_sd,
-            moments[begin:end, k], np.empty((end - begin, 5)),
+            parameters[row], log_scales[begin:end, k], series.J[k, begin:end],
+            series.h[k, begin:end], series.first_sd, moments[begin:end, k],
+            np.empty((end - begin, 5)),
         )  # fmt: skip
 
 
@@ -245,24 +242,19 @@ def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh
     after another; `log_scales` are ``(num_steps, num_sticks)``, `paths` ``(num_steps, num_sticks,
     3)``.
     """
-    sticks = series.J.shape[1]
+    sticks = series.J.shape[0]
     for row in range(start, stop):
         state = open_stream(key, row)
         k, x = row % sticks, parameters[row]
         begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
         T = end - begin
         work = _Work(
-            np.empty(T), np.empty(T), np.empty(T), np.empty(T), np.empty(T), np.empty((T, 2)),
-            np.empty((T, 5)), np.empty((T, 3)),
+            series.taken[k, begin:end], series.reaching[k, begin:end], series.J[k, begin:end],
+            series.h[k, begin:end], log_scales[begin:end, k], np.empty((T, 2)), np.empty((T, 5)),
+            paths[begin:end, k],
         )  # fmt: skip
         white = np.zeros((T, 4))
         for t in range(T):
-            at = begin + t
-            work.taken[t], work.reaching[t] = series.taken[at, k], series.reaching[at, k]
-            work.J[t], work.h[t] = series.J[at, k], series.h[at, k]
-            work.log_scale[t] = log_scales[at, k]
-            for i in range(3):
-                work.path[t, i] = paths[at, k, i]
             if t > 0:
                 fall = work.log_scale[t - 1] - work.log_scale[t]
                 white[t - 1, 3] = fall * math.exp(-x[VOLATILITY])
@@ -279,7 +271,3 @@ def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh
         for _ in range(_TURNS):
             now, state = _turn(3, 4, x, now, white, series, work, state)
             now, state = _turn(0, 3, x, now, white, series, work, state)
-        for t in range(T):
-            log_scales[begin + t, k] = work.log_scale[t]
-            for i in range(3):
-                paths[begin + t, k, i] = work.path[t, i]

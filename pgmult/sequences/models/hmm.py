@@ -103,7 +103,6 @@ class HMMState:
 
 ProbsOfSteps = tuple[FloatArray, FloatArray, IntArray]
 """Transitions and emissions of cells, and the cell of each step: see `chains_of`."""
-MultinomialHMMState = HMMState  # as runs that were stored before call it
 
 
 def as_allowed(value: object, name: str) -> BoolArray:
@@ -216,7 +215,8 @@ class MultinomialHMM(SequenceModel, Checked):
         chain = data.offsets, state.initial, transition, leading(transition, which), states
         over_rows(compiled.simulate_paths, data.num_sequences, new_key(rng), *chain, grain=1)
         known = np.where(data.known < 0, -1, states) if data.known.size else data.known
-        return replace(simulate_symbols(rng, emitted(emission, which, states), data), known=known)
+        emits = emission[leading(emission, which), states]
+        return replace(simulate_symbols(rng, emits, data), known=known)
 
     def log_likelihood(self, state: HMMState, data: Sequences) -> float:
         """Log p(observations | parameters), the states summed out; no multinomial coefficients."""
@@ -305,7 +305,8 @@ class MultinomialHMM(SequenceModel, Checked):
         emitted = np.bincount(cells, data.counts, M * data.num_symbols).astype(np.float64)
         first = np.bincount(states[~follows], minlength=M).astype(np.float64)
         moved = np.bincount(pairs, minlength=M * M).astype(np.float64)
-        return _Counts(first, moved.reshape(M, M), emitted.reshape(M, -1), data.channel_slices)
+        emissions = [emitted.reshape(M, -1)[:, channel] for channel in data.channel_slices]
+        return _Counts(first, moved.reshape(M, M), emissions)
 
     def _draw_rows(
         self, rng: Generator, counts: "_Counts", alpha: float, kappa: float, eta: float
@@ -347,7 +348,8 @@ class MultinomialHMM(SequenceModel, Checked):
 
     def probs_of_steps(self, state: HMMState, data: Sequences) -> ProbsOfSteps:
         """Transitions and emissions, and which of them each step has: see `chains_of`."""
-        return state.transition[None], state.emission, np.zeros(data.num_steps, dtype=np.int64)
+        which = np.zeros(data.num_steps, dtype=np.int64)
+        return state.transition[None], state.emission[None], which
 
     def transition_probs(self, draws: Draw, inputs: Design | None = None) -> FloatArray:
         """Transition probabilities of many draws, at rows of inputs where the model takes them.
@@ -441,8 +443,8 @@ class MultinomialHMM(SequenceModel, Checked):
         for t, cells in enumerate(which[new].T):
             moves = transition[leading(transition, cells), hidden]
             path[:, t] = hidden = one_of(chances[:, 0, t], moves)
-        emits = emitted(emission, which[new.ravel()], path.ravel())[:, data.channel_slices[0]]
-        symbols = one_of(chances[:, 1, :-1], emits.reshape(*new.shape, -1))
+        emits = emission[leading(emission, which[new]), path][..., data.channel_slices[0]]
+        symbols = one_of(chances[:, 1, :-1], emits)
         return probs.reshape(-1, steps, data.num_symbols), symbols
 
     def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
@@ -455,22 +457,16 @@ _Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class _Counts(NamedTuple):
-    """Sufficient statistics of the Dirichlet rows; emissions have one for each of `channels`."""
+    """Sufficient statistics of the Dirichlet rows, of emissions for each channel."""
 
     initial: FloatArray
     transition: FloatArray
-    emission: FloatArray
-    channels: list[slice]
-
-    @property
-    def emissions(self) -> list[FloatArray]:
-        """Counts of the symbols of each channel."""
-        return [self.emission[:, channel] for channel in self.channels]
+    emissions: list[FloatArray]
 
 
 def _no_counts(model: MultinomialHMM, data: Sequences) -> _Counts:
-    M, K = model.num_states, data.num_symbols
-    return _Counts(np.zeros(M), np.zeros((M, M)), np.zeros((M, K)), data.channel_slices)
+    M, emitted = model.num_states, np.zeros((model.num_states, data.num_symbols))
+    return _Counts(np.zeros(M), np.zeros((M, M)), [emitted[:, c] for c in data.channel_slices])
 
 
 def _share_of(data: Sequences) -> FloatArray:
@@ -544,15 +540,15 @@ def chains_of(
     data : Sequences
     initial : array, ``(num_states,)``
     transition : array, ``(num_cells or 1, num_states, num_states)``
-    emission : array, ``(num_states, num_symbols)`` or ``(num_cells, num_states, num_symbols)``
+    emission : array, ``(num_cells or 1, num_states, num_symbols)``
     which : int array, ``(num_steps,)``
         The cell of each step.
     """
     if emission.shape[-1] != data.num_symbols:
         sizes = f"{emission.shape[-1]} symbols, the data have {data.num_symbols}"
         raise ValueError(f"the model's states emit {sizes}")
-    symbols, by_symbol = data.symbols, emission.T
-    if emission.ndim == 3:
+    symbols, by_symbol = data.symbols, emission[0].T
+    if len(emission) > 1:
         by_symbol = emission[which[data.step_of_entry], :, symbols]
         symbols = np.arange(len(symbols), dtype=symbols.dtype)
     by_symbol = np.ascontiguousarray(by_symbol)
@@ -565,15 +561,10 @@ def chains_of(
     )  # fmt: skip
 
 
-def emitted(emission: FloatArray, which: IntArray, states: IntArray) -> FloatArray:
-    """Probabilities of symbols in these states of rows of these cells."""
-    return np.asarray(emission[states] if emission.ndim == 2 else emission[which, states])
-
-
 def mixed(emission: FloatArray, which: IntArray, probs: FloatArray) -> FloatArray:
     """Probabilities of symbols where those of states are known, row by row."""
-    if emission.ndim == 2:
-        return np.asarray(probs @ emission)
+    if len(emission) == 1:
+        return np.asarray(probs @ emission[0])
     return np.asarray(sum(p[:, None] * emission[which, m] for m, p in enumerate(probs.T)))
 
 
@@ -603,7 +594,7 @@ def log_predictive_of(chains: compiled.HiddenChains) -> FloatArray:
 
 
 def leading(transition: FloatArray, which: IntArray) -> IntArray:
-    """The transition into each step, where there is one for all or one per cell."""
+    """The transition into each step, or its emission, where there is one for all or one a cell."""
     return which if len(transition) > 1 else np.zeros_like(which)
 
 

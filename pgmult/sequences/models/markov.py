@@ -217,14 +217,18 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         """The longest contexts without "nothing", the oldest symbol first."""
         return list(product(range(data.num_symbols), repeat=self.order))
 
+    def _numbered(self, number: int) -> tuple[IntArray, IntArray]:
+        """Contexts of so many symbols, as `contexts_of_symbols`, and their numbers."""
+        contexts = np.array([*product(range(number), repeat=self.order)])
+        return contexts, contexts @ (number + 1) ** np.arange(self.order)[::-1]
+
     def contexts_without_data(self, data: Sequences, names: Sequence[str]) -> list[str]:
         """Names of `contexts_of_symbols` after which no step was observed, of several allowed."""
-        used, number = steps_of(data, self.order).contexts[data.observed], data.num_symbols
-        contexts = np.array(self.contexts_of_symbols(data))
-        is_open = np.ones(number) if self.allowed is None else self.allowed.sum(axis=1) > 1
-        numbers = contexts @ (number + 1) ** np.arange(self.order)[::-1]
-        is_asked = ~np.isin(numbers, used) & (is_open[contexts[:, -1]] > 0)
-        return [name for name, asked in zip(names, is_asked, strict=True) if asked]
+        contexts, numbers = self._numbered(data.num_symbols)
+        is_empty = ~np.isin(numbers, steps_of(data, self.order).contexts[data.observed])
+        if self.allowed is not None:
+            is_empty &= self.allowed.sum(axis=1)[contexts[:, -1]] > 1
+        return [name for name, empty in zip(names, is_empty, strict=True) if empty]
 
     def transition_probs(self, draws: Draw) -> FloatArray:
         """Probabilities of the next symbol after each of `contexts_of_symbols`, of many draws.
@@ -238,12 +242,9 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         array, ``(num_draws, num_symbols**order, num_symbols)``
         """
         number = draws["rows"].shape[-1]
-        rows = draws["rows"][:, -((number + 1) ** self.order) :]
-        by_symbol = rows.reshape(len(rows), *[number + 1] * self.order, number)
-        symbols = by_symbol[(slice(None), *[slice(number)] * self.order)]
-        if self.allowed is not None:
-            symbols = symbols * self.allowed
-        return np.ascontiguousarray(symbols).reshape(len(rows), -1, number)
+        contexts, numbers = self._numbered(number)
+        rows = draws["rows"][:, -((number + 1) ** self.order) :][:, numbers]
+        return rows if self.allowed is None else rows * self.allowed[contexts[:, -1]]
 
     def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(x_t | x_<t, rows), ``(num_steps,)``, missing steps summed out; 0 at these."""
@@ -410,28 +411,23 @@ def refuse_not_allowed(data: Sequences, allowed: BoolArray) -> None:
     """
     if len(allowed) != data.num_symbols:
         raise ValueError(f"allowed must have {data.num_symbols} rows, got {len(allowed)}")
-    steps = steps_of(data, 1)
-    observed = np.flatnonzero(steps.main < data.num_symbols)
-    sequence = data.sequence_of_step[observed]
-    pairs = np.flatnonzero(np.diff(sequence) == 0)
-    before, later = observed[pairs], observed[pairs + 1]
-    apart, within = later - before, allowed.copy()
-    for gap in range(1, min(int(apart.max(initial=0)), len(allowed) ** 2) + 1):
-        at = np.flatnonzero((apart == gap) | ((gap == len(allowed) ** 2) & (apart > gap)))
-        entry = np.repeat(at, np.diff(data.indptr)[later[at]])
-        place = np.arange(len(entry)) - np.searchsorted(entry, entry)
-        symbols = data.symbols[data.indptr[later[entry]] + place]
-        bad = np.flatnonzero(~within[steps.main[before[entry]], symbols])
-        if len(bad):
-            pair, names = entry[bad[0]], data.labels
-            s = int(sequence[pairs[pair]])
-            who = f"sequence {s + 1}" if data.names is None else f"{data.keys[0]} {data.names[s]}"
-            raise ValueError(
-                f"allowed must have all that was observed: {names[symbols[bad[0]]]} comes after"
-                f" {names[steps.main[before[pair]]]} at step {data.place_of_step[later[pair]] + 1}"
-                f" of {who.strip()}"
-            )
-        within = (within.astype(np.int64) @ allowed) > 0
+    main, step, within = steps_of(data, 1).main, data.step_of_entry, allowed
+    last = np.maximum.accumulate(np.where(data.observed, np.arange(data.num_steps), -1))
+    before, bad = np.append(-1, last)[step], np.zeros(len(step), dtype=np.bool_)
+    apart = np.where(before < data.offsets[data.sequence_of_step[step]], 0, step - before)
+    for gap in range(1, apart.max(initial=0) + 1):
+        at = np.flatnonzero(apart == gap)
+        bad[at] = ~within[main[before[at]], data.symbols[at]]
+        within = (within.astype(np.float64) @ allowed) > 0.0
+    if bad.any():
+        names, entry = data.labels, bad.argmax()
+        s = int(data.sequence_of_step[step[entry]])
+        who = f"sequence {s + 1}" if data.names is None else f"{data.keys[0]} {data.names[s]}"
+        raise ValueError(
+            f"allowed must have all that was observed: {names[data.symbols[entry]]} comes after"
+            f" {names[main[before[entry]]]} at step {data.place_of_step[step[entry]] + 1} of"
+            f" {who.strip()}"
+        )
 
 
 @once_a_data_set

@@ -291,12 +291,12 @@ class MixedHMM(MultinomialHMM):
         Returns
         -------
         transition : array, ``(num_cells or 1, num_states, num_states)``
-        emission : array, ``(num_cells, num_states, num_symbols)``, or without the first axis
+        emission : array, ``(num_cells or 1, num_states, num_symbols)``
         which : int array, ``(num_rows,)``
             The cell of each row of the design.
         """
         assert isinstance(state, MixedHMMState)
-        probs = {"transition": state.transition[None], "emission": state.emission}
+        probs = {"transition": state.transition[None], "emission": state.emission[None]}
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
         inputs = self.seen(design, order)
         for name, terms in inputs.acting.items():
@@ -402,33 +402,14 @@ def _chosen_terms(
     if not isinstance(model.inputs, Mapping):
         return every, np.arange(family.num_weights), np.arange(family.num_hyperparameters)
     columns, terms = cells.places(model.inputs[name])
-    chosen = replace(
-        cells, names=cells.names[columns], matrix=cells.matrix[:, columns].copy(),
-        centre=cells.centre[columns], scale=cells.scale[columns],
-        terms=tuple(cells.terms[i] for i in terms),
-    )  # fmt: skip
+    chosen = replace(cells, terms=tuple(cells.terms[i] for i in terms))
 
     def places(slices: list[slice], fixed: IntArray) -> IntArray:
         effects = [np.arange(slices[1 + i].start, slices[1 + i].stop) for i in terms]
         return np.concatenate([fixed, *effects]).astype(np.int64)
 
     x = places(family.hyperparameters, columns[:0])
-    return latent_of(chosen, model.priors), places(family.weights, columns), x
-
-
-def blank_chains(
-    data: Sequences, num_states: int, transitions: int, emissions: int, which: IntArray
-) -> compiled.HiddenChains:
-    """Chains without probabilities, of so many cells, and of the cell of each step."""
-    moves, log_moves = np.empty((2, transitions, num_states, num_states))
-    emits, log_emits = np.empty((2, emissions * data.num_symbols, num_states))
-    symbols = data.symbols
-    if emissions > 1:
-        symbols = symbols + data.num_symbols * which[data.step_of_entry]
-    return compiled.HiddenChains(
-        data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(num_states),
-        moves, log_moves, emits, log_emits, False, hmm.leading(moves, which), data.known,
-    )  # fmt: skip
+    return latent_of(chosen, model.priors, columns), places(family.weights, columns), x
 
 
 class SummedOut:
@@ -470,8 +451,13 @@ class SummedOut:
         self.parts: Parts = tuple(parts)
         self.before = tuple(before.values())
         self._orders = tuple(sticks.order for sticks in self.sticks.values())
-        moves, emits = map(len, self.before[1:])
-        self._blank = blank_chains(data, M, moves, emits, self.seen.which)
+        moves, emits = np.empty_like(self.before[1]), np.empty((self.before[2].size // M, M))
+        into, cells = (hmm.leading(before, self.seen.which) for before in self.before[1:])
+        symbols = data.symbols + data.num_symbols * cells[data.step_of_entry]
+        self._blank = compiled.HiddenChains(
+            data.offsets, data.indptr, symbols.astype(np.int32), data.counts, np.empty(M), moves,
+            np.empty_like(moves), emits, np.empty_like(emits), False, into, data.known,
+        )  # fmt: skip
 
     def psi(self, parts: Parts) -> list[FloatArray]:
         """Predictors of the sticks of each part."""
@@ -497,10 +483,6 @@ class SummedOut:
         """So many leapfrogs of a size; by how much the log density grows, -inf if refused."""
         which, orders = self.seen.which, self._orders
         return float(leap(self._blank, which, orders, self.before, parts, size, count))
-
-    def log_likelihood(self, psi: Sequence[FloatArray]) -> float:
-        """Log likelihood of predictors."""
-        return float(hmm.log_predictive_of(self.chains(psi)).sum())
 
     def chains(self, psi: Sequence[FloatArray]) -> compiled.HiddenChains:
         """The sequences and the probabilities of predictors, until others are asked for."""

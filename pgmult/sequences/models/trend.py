@@ -220,10 +220,10 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
 
     def series(self, data: Sequences) -> compiled.TrendSeries:
         """The series as compiled code takes them."""
-        pairs, dense = Pairs.of(data), np.zeros((4, data.num_steps, data.num_symbols - 1))
+        pairs, dense = Pairs.of(data), np.zeros((4, data.num_symbols - 1, data.num_steps))
         reached = pairs.reaching > 0.0
         for out, values in zip(dense, (pairs.taken, pairs.reaching, pairs.J, pairs.h), strict=True):
-            out[pairs.step[reached], pairs.stick[reached]] = values[reached]
+            out[pairs.stick[reached], pairs.step[reached]] = values[reached]
         (taken, reaching, J, h), (mean, sd) = dense, self.parameters.T.copy()
         return compiled.TrendSeries(data.offsets, taken, reaching, J, h, mean, sd, _FIRST_SD)
 
@@ -243,8 +243,8 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
     def log_predictive(self, draw: Draw, data: Sequences) -> FloatArray:
         """Log p(counts_t | counts_<t, draw), ``(num_steps,)``; 0 at missing steps."""
         (psi, weights), series = self._nodes(draw, data), self.series(data)
-        fit = series.taken[:, :, None] * psi
-        fit -= series.reaching[:, :, None] * np.logaddexp(0.0, psi)
+        fit = series.taken.T[:, :, None] * psi
+        fit -= series.reaching.T[:, :, None] * np.logaddexp(0.0, psi)
         return np.asarray(logsumexp(fit, b=weights, axis=2).sum(axis=1))
 
     def _nodes(self, draw: Draw, data: Sequences) -> tuple[FloatArray, FloatArray]:

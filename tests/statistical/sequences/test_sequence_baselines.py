@@ -168,7 +168,9 @@ BROKEN_HMMS = {
         lambda c: c._replace(transition=c.transition.T)
     ),
     "first states forgotten": changed_counts(lambda c: c._replace(initial=0.0 * c.initial)),
-    "emissions forgotten": changed_counts(lambda c: c._replace(emission=0.0 * c.emission)),
+    "emissions forgotten": changed_counts(
+        lambda c: c._replace(emissions=[0.0 * own for own in c.emissions])
+    ),
     "a leak between sequences": mutant(GIVEN, _count=leak),
     "transition transposed in the filter": with_state(transposed),
     "states that ignore their neighbours": with_state(

@@ -182,7 +182,8 @@ def naive_counts(data, states):
 
 def test_counts():
     counts = MODEL._count(STATES, DATA)
-    for got, expected in zip(counts[:3], naive_counts(DATA, STATES), strict=True):
+    found = counts.initial, counts.transition, *counts.emissions
+    for got, expected in zip(found, naive_counts(DATA, STATES), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
@@ -206,7 +207,7 @@ def log_rows(state, counts):
     return float(
         Dirichlet(np.ones(3) + counts.initial).log_density(state.initial)
         + Dirichlet(own + counts.transition).log_density(state.transition).sum()
-        + Dirichlet(state.emission_concentration + counts.emission)
+        + Dirichlet(state.emission_concentration + counts.emissions[0])
         .log_density(state.emission)
         .sum()
     )
@@ -230,7 +231,7 @@ def test_conditional_ratio_refuses_wrong_counts(kind):
     wrong = {
         "transposed": counts._replace(transition=counts.transition.T),
         "leak": counts._replace(transition=counts.transition + leak),
-        "no emissions": counts._replace(emission=0.0 * counts.emission),
+        "no emissions": counts._replace(emissions=[0.0 * counts.emissions[0]]),
     }[kind]
     rejects(
         conditional_ratio,

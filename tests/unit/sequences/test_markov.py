@@ -198,6 +198,13 @@ def test_what_was_observed_must_be_allowed(data, message):
         MarkovChain(1, allowed=NOBODY_RETURNS).as_data(data)
 
 
+def test_symbols_that_alternate_may_do_so_across_gaps_of_any_length():
+    model = MarkovChain(1, allowed=np.array([[0, 1], [1, 0]]))
+    model.as_data(as_sequences([[0, 1, 0, -1, -1, -1, -1, 1]], num_symbols=2))
+    with pytest.raises(ValueError, match="0 comes after 0 at step 8 of sequence 1"):
+        model.as_data(as_sequences([[0, 1, 0, -1, -1, -1, -1, 0]], num_symbols=2))
+
+
 def test_checks_see_visits_of_a_fixed_length():
     """Visits of three steps each, which a chain of order 1 takes for geometric ones."""
     rng = np.random.default_rng(0)
