@@ -44,16 +44,16 @@ def predict_at(
     new, mean = wider.new_inputs, model.mean_at_sites(state.beta, wider)[wider.new_sites]
     drawn = []
     if (sticks := model.table_sticks(data)) is not None:
-        pairs = [*zip(sticks, state.on_tables(sticks), strict=True)]
-        values = []
-        for group, draw in pairs:  # jointly, given psi in all cells
-            gaussian = group.gaussian(draw.x)
-            rotated = gaussian.rotate(draw.psi - group.mean(draw.beta))
-            values.append(mean[:, group.columns] + gaussian.draw_elsewhere(rng, new, rotated))
+        draws = state.on_tables(sticks)
+        values = [  # jointly, given psi in all cells
+            group.gaussian(draw.x).draw_elsewhere(rng, new, group.rotated(draw))
+            for group, draw in zip(sticks, draws, strict=True)
+        ]
         omega = model.augment(rng, state.psi[: data.num_sites], data)
-        for (group, draw), value in zip(pairs, values, strict=True):
-            prior, likelihood = mean[:, group.columns], _of(omega, group.columns)
-            drawn.append(FieldDraw(value, *_moments(group, draw, new, prior, likelihood)))
+        for group, draw, value in zip(sticks, draws, values, strict=True):
+            prior = mean[:, group.columns]
+            moments = _moments(group, draw, new, prior, _of(omega, group.columns))
+            drawn.append(FieldDraw(prior + value, *moments))
     else:
         data = data.with_new_inputs(None)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
@@ -77,20 +77,16 @@ def _moments(
 
     In a cell of the table they are those given psi in the other cells and omega there.
     """
-    gaussian, centre = sticks.gaussian(draw.x), sticks.mean(draw.beta)
-    rotated = gaussian.rotate(draw.psi - centre)
-    away, var = gaussian.elsewhere(at, rotated)
+    away, var = sticks.gaussian(draw.x).elsewhere(at, sticks.rotated(draw))
     means, variances = mean + away, np.repeat(var[:, None], mean.shape[1], axis=1)
     _, rows, columns = sticks.table.found(at)
     inside = (rows < sticks.table.shape[0]) & (columns < sticks.table.shape[1])
-    away, var = gaussian.others(rotated)
-    cells = rows[inside], columns[inside]
-    site = sticks.table.cells.reshape(sticks.table.shape)[cells]
+    site = sticks.table.cells.reshape(sticks.table.shape)[rows[inside], columns[inside]]
     J, h = np.zeros((2, len(site), mean.shape[1]))
     has_counts = site < len(omega.J)
     J[has_counts], h[has_counts] = omega.J[site[has_counts]], omega.h[site[has_counts]]
-    precision = 1.0 / var[cells][:, None] + J
-    prior = (centre + away)[:, cells[0], cells[1]].T
-    means[inside] = (prior / var[cells][:, None] + h) / precision
+    prior, var = (sticks.table.at_sites(values)[site] for values in sticks.others(draw))
+    precision = 1.0 / var + J
+    means[inside] = (prior / var + h) / precision
     variances[inside] = 1.0 / precision
     return means, variances

@@ -19,6 +19,7 @@ hardly tells of all else. The largest are smoothed, and their shape says where t
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from scipy.special import expit, logsumexp
 
 from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
-from pgmult.fields.models.multinomial_gp import MultinomialGP
+from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.links.logistic import logistic_expectations
 from pgmult.sampling.posterior import Posterior
 
@@ -79,7 +80,7 @@ def without_row(
     log_p, log_probs = np.empty((*shape, len(rows))), np.empty((*shape, *counts_of_rows.shape))
     counts = _Counts.of(data, rows)
     for at in np.ndindex(*shape):
-        normals = conditionals.of(*(values[at] for values in draws))
+        normals = conditionals.of(MultinomialGPState(*(values[at] for values in draws)))
         log_p[at], log_probs[at] = counts.log_probs(*(x[data.row_sites[rows]] for x in normals))
     return log_p, log_probs
 
@@ -107,7 +108,8 @@ class _Conditionals:
         self._model, self._data = model, data
         self._table = model.table_sticks(data)
         self._seen = np.flatnonzero(data.site_counts().any(axis=1))
-        self._found: dict[bytes, FloatArray] = {}
+        # of the draw before: hyperparameters often stay
+        self._inverse = lru_cache(maxsize=len(model.start(data)))(self._find_inverse)
 
     @property
     def affordable(self) -> float:
@@ -117,38 +119,27 @@ class _Conditionals:
             return _CELLS / (size * data.num_categories)
         return _WORK / (size**3 * len(self._model.start(data)))
 
-    def of(
-        self, psi: FloatArray, beta: FloatArray, hyperparameters: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def of(self, state: MultinomialGPState) -> tuple[FloatArray, FloatArray, FloatArray]:
         """psi, means and variances at the sites, each ``(num_sites, num_sticks)``."""
-        size = self._data.num_sites
-        mean, var = psi[:size].copy(), np.full((size, psi.shape[1]), _LEAST_VAR)
-        inverses = {}
-        level = self._model.mean_at_sites(beta, self._data)
-        for i, columns in enumerate(self._model.columns(self._data)):
-            theta = hyperparameters[min(i, len(hyperparameters) - 1)]
-            if self._table is not None:
-                sticks = self._table[i]
-                gaussian = sticks.gaussian(np.log(theta[: len(sticks.start)]))
-                prior, at_sites = sticks.mean(beta[:, columns]), sticks.table.at_sites
-                away = sticks.table.arranged(psi[:, columns]) - prior
-                centre, spread = gaussian.others(gaussian.rotate(away))
-                mean[:, columns] = at_sites(centre + prior)[:size]
-                var[:, columns] = at_sites(spread[None])[:size]
-                continue
-            key = theta.tobytes()
-            inverse = self._found.get(key)
-            inverses[key] = self._inverse(theta) if inverse is None else inverse
-            counted, precision = self._seen, np.diag(inverses[key])[:, None]
-            left = (psi[:size, columns] - level[:, columns])[counted]
-            mean[counted, columns] -= inverses[key] @ left / precision
-            var[counted, columns] = 1.0 / precision
-        self._found = inverses  # of the draw before: hyperparameters often stay
-        return psi[:size], mean, np.maximum(var, _LEAST_VAR)
+        data, model, seen = self._data, self._model, self._seen
+        psi = state.psi[: data.num_sites]
+        mean, var = psi.copy(), np.full(psi.shape, _LEAST_VAR)
+        if self._table is not None:
+            for sticks, draw in zip(self._table, state.on_tables(self._table), strict=True):
+                centre, spread = map(sticks.table.at_sites, sticks.others(draw))
+                mean[:, sticks.columns] = centre[: data.num_sites]
+                var[:, sticks.columns] = spread[: data.num_sites]
+            return psi, mean, np.maximum(var, _LEAST_VAR)
+        left = (psi - model.mean_at_sites(state.beta, data))[seen]
+        for columns, theta in zip(model.columns(data), state.hyperparameters, strict=True):
+            inverse = self._inverse(theta.tobytes())
+            precision = np.diag(inverse)[:, None]
+            mean[seen, columns] -= inverse @ left[:, columns] / precision
+            var[seen, columns] = 1.0 / precision
+        return psi, mean, np.maximum(var, _LEAST_VAR)
 
-    def _inverse(self, theta: FloatArray) -> FloatArray:
-        cov = self._model.full_covariance(self._data)
-        cov = cov.with_log_params(np.log(theta)) if cov.num_params else cov
+    def _find_inverse(self, theta: bytes) -> FloatArray:
+        cov = self._model.full_covariance(self._data).with_log_params(np.log(np.frombuffer(theta)))
         matrix = cov.cov(self._data.sites[self._seen])
         matrix[np.diag_indices(len(matrix))] += _NUGGET * matrix.max()
         return np.asarray(cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix))))

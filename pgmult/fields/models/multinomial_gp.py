@@ -49,7 +49,7 @@ from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.family import FIELDS
 from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.priors.separable import has_effects
-from pgmult.fields.priors.sticks import TableDraw, TableSticks
+from pgmult.fields.priors.sticks import StickGroup, TableDraw, TableSticks
 from pgmult.fields.priors.structures import Structure, find_table, is_large, make_field
 from pgmult.links import StickBreaking
 
@@ -354,6 +354,19 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         counted = data.counted[:, data.order[:-1]]
         return DiagonalPotential(*(data.at_sites(x * counted) for x in (by_row.J, by_row.h)))
 
+    def groups(self, data: CountField) -> list[StickGroup]:
+        """The sticks of each of `columns` at the sites, with their counts."""
+        trend, level, counts = self.trend(data), self.level(data), self.binomials(data)
+        covariance, fixed = self.full_covariance(data), self.fixed(data)
+        start = covariance.log_params if fixed is None else np.empty(0)
+        return [
+            StickGroup(
+                columns, covariance, start, trend._replace(centre=trend.centre[:, columns]),
+                level[:, columns], counts[..., columns],
+            )
+            for columns in self.columns(data)
+        ]  # fmt: skip
+
     def table_sticks(self, data: CountField) -> list[TableSticks] | None:
         """The sticks of each of `columns`, where the sites are cells of a table; else None."""
         return _table_sticks(data, self)
@@ -399,22 +412,11 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
 @once_a_data_set
 def _table_sticks(data: CountField, model: MultinomialGP) -> list[TableSticks] | None:
-    covariance = model.full_covariance(data)
-    table = find_table(model.structure, covariance, data.sites)
+    table = find_table(model.structure, model.full_covariance(data), data.sites)
     if table is None:
         return None
-    start = covariance.log_params if model.fixed(data) is None else np.empty(0)
-    # cells without an input are sites without counts
-    data = replace(data, sites=table.sites)
-    (taken, reaching), trend = model.binomials(data), model.trend(data)
-    level = model.level(data)[0]
-    return [
-        TableSticks(
-            columns, covariance, start, table, trend._replace(centre=trend.centre[:, columns]),
-            level[columns], taken[:, columns], reaching[:, columns],
-        )
-        for columns in model.columns(data)
-    ]  # fmt: skip
+    data = replace(data, sites=table.sites)  # cells without an input are sites without counts
+    return [TableSticks(table, group) for group in model.groups(data)]
 
 
 @lru_cache(maxsize=32)
@@ -433,4 +435,4 @@ def _size_of(data: CountField) -> tuple[int, int]:
 @lru_cache(maxsize=256)
 def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
     """One object for one value of the parameters: fields keep what they computed for an object."""
-    return covariance.with_log_params(theta) if theta else covariance
+    return covariance.with_log_params(theta)

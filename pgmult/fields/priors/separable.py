@@ -196,62 +196,60 @@ def _split(inputs: FloatArray, row_inputs: frozenset[int]) -> tuple[FloatArray, 
 
 
 @dataclass(frozen=True, eq=False)
-class TableGaussian:
-    """The Gaussian of values in the cells of a table around their mean, and what follows from it.
+class Eigenbases:
+    """Eigenvalues and eigenvectors of covariances of rows and of columns, of one or many tables.
 
-    Values are ``(..., num_rows, num_columns)``, those of `rotate` in the bases of eigenvectors.
+    Values are ``(..., num_rows, num_columns)``.
+    """
+
+    row_values: FloatArray
+    row_vectors: FloatArray
+    column_values: FloatArray
+    column_vectors: FloatArray
+
+    def rotate(self, values: FloatArray) -> FloatArray:
+        """Values along the eigenvectors."""
+        return np.asarray(self.row_vectors.swapaxes(-1, -2) @ values @ self.column_vectors)
+
+    def back(self, rotated: FloatArray) -> FloatArray:
+        """The inverse of `rotate`."""
+        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.swapaxes(-1, -2))
+
+
+@dataclass(frozen=True, eq=False)
+class TableGaussian(Eigenbases):
+    """The Gaussian of values in the cells of a table around their mean, and what follows from it.
 
     Attributes
     ----------
-    table : Table
+    table : CellTable
     factors : Factors
     row_cov, column_cov : arrays
         Covariances of rows and of columns.
-    row_values, row_vectors, column_values, column_vectors : arrays
-        Their eigenvalues and eigenvectors.
     """
 
     table: CellTable
     factors: Factors
     row_cov: FloatArray
     column_cov: FloatArray
-    row_values: FloatArray
-    row_vectors: FloatArray
-    column_values: FloatArray
-    column_vectors: FloatArray
 
     @classmethod
     def of(cls, table: CellTable, covariance: Covariance) -> "TableGaussian":
         """Solve the two eigenvalue problems."""
         factors = Factors.of(covariance, table.rows.shape[1])
-        covs = _covs(factors, table)
-        (row_values, row_vectors), (column_values, column_vectors) = map(np.linalg.eigh, covs)
-        return cls(
-            table, factors, *covs, np.maximum(row_values, 0.0), row_vectors,
-            np.maximum(column_values, 0.0), column_vectors,
-        )  # fmt: skip
+        rows, columns = covs = _covs(factors, table)
+        return cls(*np.linalg.eigh(rows), *np.linalg.eigh(columns), table, factors, *covs)
 
     @cached_property
     def smooth(self) -> FloatArray:
         """Variances of the product along the eigenvectors, ``(num_rows, num_columns)``."""
-        return self.factors.variance * np.outer(self.row_values, self.column_values)
+        values = (np.maximum(side, 0.0) for side in (self.row_values, self.column_values))
+        return self.factors.variance * np.outer(*values)
 
     @cached_property
     def vars(self) -> FloatArray:
         """Variances along the eigenvectors, those of the effects included."""
         return self.smooth + self.factors.effect
-
-    def rotate(self, values: FloatArray) -> FloatArray:
-        """Values along the eigenvectors."""
-        return np.asarray(self.row_vectors.T @ values @ self.column_vectors)
-
-    def back(self, rotated: FloatArray) -> FloatArray:
-        """The inverse of `rotate`."""
-        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.T)
-
-    def draw(self, noise: FloatArray) -> FloatArray:
-        """Values made of standard normal noise."""
-        return self.back(np.sqrt(self.vars) * noise)
 
     def log_density(self, rotated: FloatArray) -> FloatArray:
         """Return the log density of rotated values, up to a constant."""

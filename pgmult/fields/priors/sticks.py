@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.field import FieldGaussian, Trend
 from pgmult.fields.priors.separable import CellTable, Factors, TableGaussian
@@ -24,6 +24,38 @@ from pgmult.fields.priors.structures import Structure, make_field
 _REMEMBERED = 8  # posteriors given a potential, for a few chains: where each is and may go
 _DIGITS = 12  # log(exp(x)) has the same
 _LEAST_VAR = 1e-8
+
+
+class StickGroup(NamedTuple):
+    """Sticks that share hyperparameters, at some sites.
+
+    Attributes
+    ----------
+    columns : slice
+        The sticks, of all in the data's order.
+    covariance : Covariance
+        Of psi around its mean.
+    start : array, ``(num_hyperparameters,)``
+    trend : Trend
+    level : array, ``(num_sites, num_sticks)``
+        Part of the mean that is not learned.
+    counts : array, ``(2, num_sites, num_sticks)``
+        How much each stick takes and how much reaches it.
+    """
+
+    columns: slice
+    covariance: Covariance
+    start: FloatArray
+    trend: Trend
+    level: FloatArray
+    counts: FloatArray
+
+    def at(self, x: FloatArray) -> tuple[Covariance, float]:
+        """The covariance at hyperparameters, and their log prior density."""
+        if not len(x):
+            return self.covariance, 0.0
+        covariance = self.covariance.with_log_params(x)
+        return covariance, covariance.log_prior()
 
 
 class Sticks:
@@ -37,40 +69,35 @@ class Sticks:
     ----------
     structure : str
     sites : array, ``(num_sites, num_inputs)``
-    covariance : Covariance
-        Of psi around its mean.
-    start : array, ``(num_hyperparameters,)``
-    trend : Trend
-    level : array, ``(num_sites, num_sticks)``
-        Part of the mean that is not learned.
+    group : StickGroup
+
+    Attributes
+    ----------
     counted : int array
         Sites with counts.
     """
 
-    def __init__(
-        self, structure: Structure, sites: FloatArray, covariance: Covariance, start: FloatArray,
-        trend: Trend, level: FloatArray, counted: IntArray,
-    ):  # fmt: skip
-        self._structure, self._sites, self._covariance = structure, sites, covariance
-        self._start, self._trend, self._level, self.counted = start, trend, level, counted
+    def __init__(self, structure: Structure, sites: FloatArray, group: StickGroup):
+        self._structure, self._sites, self._group = structure, sites, group
+        self.counted = np.flatnonzero(group.counts[1].any(axis=1))
         self._gaussian_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
         self._covariance_at = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Sites with counts, and sticks."""
-        return len(self.counted), self._level.shape[1]
+        return len(self.counted), self._group.level.shape[1]
 
     def start(self) -> FloatArray:
         """Return the hyperparameters from which a search begins."""
-        return self._start
+        return self._group.start
 
     def slopes(self, x: FloatArray, absorbed: DiagonalPotential) -> None:
         """Return None: slopes in hyperparameters are not computed."""
 
     def is_sd(self) -> BoolArray:
         """Return False for each hyperparameter: they are logarithms."""
-        return np.zeros(len(self._start), dtype=np.bool_)
+        return np.zeros(len(self._group.start), dtype=np.bool_)
 
     def log_prior(self, x: FloatArray) -> float:
         """Return the log density of hyperparameters."""
@@ -78,7 +105,7 @@ class Sticks:
 
     def absorb(self, J: FloatArray, h: FloatArray) -> DiagonalPotential:
         """Extend a potential on the sites with counts to all sites."""
-        everywhere = np.zeros((2, *self._level.shape))
+        everywhere = np.zeros((2, *self._group.level.shape))
         everywhere[:, self.counted] = J, h
         return DiagonalPotential(*everywhere)
 
@@ -92,7 +119,7 @@ class Sticks:
 
     def pull(self, g: FloatArray) -> FloatArray:
         """Return the gradient with respect to w of one with respect to `predictor`."""
-        out = np.zeros((len(self._sites) + len(self._trend.centre), g.shape[1]))
+        out = np.zeros((len(self._sites) + len(self._group.trend.centre), g.shape[1]))
         out[self.counted] = g
         return out
 
@@ -101,16 +128,12 @@ class Sticks:
         return np.maximum(gaussian.variances[self.counted], _LEAST_VAR)
 
     def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
-        """The covariance, and the prior density of its parameters."""
-        if not x:
-            return self._covariance, 0.0
-        covariance = self._covariance.with_log_params(np.frombuffer(x))
-        return covariance, covariance.log_prior()
+        return self._group.at(np.frombuffer(x))
 
     def _find_gaussian(self, x: bytes, absorbed: DiagonalPotential) -> FieldGaussian:
         covariance, _ = self._covariance_at(x)
-        field = make_field(self._structure, covariance, self._sites, self._level)
-        return field._with(potential=absorbed).with_trend(self._trend)
+        field = make_field(self._structure, covariance, self._sites, self._group.level)
+        return field._with(potential=absorbed).with_trend(self._group.trend)
 
 
 def _key(x: FloatArray) -> bytes:
@@ -138,32 +161,25 @@ class TableSticks:
 
     Parameters
     ----------
-    columns : slice
-        The sticks, of all in the data's order.
-    covariance : Covariance
-        Of psi around its mean.
-    start : array, ``(num_hyperparameters,)``
-    table : Table
-    trend : Trend
-        Its features at the sites of the table.
-    level : array, ``(num_sticks,)``
-        Part of the mean that is not learned.
-    taken, reaching : array, ``(num_sites, num_sticks)``
-        How much each stick takes and how much reaches it; arranged by cells as attributes.
+    table : CellTable
+    group : StickGroup
+        At the sites of the table.
+
+    Attributes
+    ----------
+    features, taken, reaching : arrays, ``(n, num_rows, num_columns)``
+        Those of the group, by cells.
     """
 
-    def __init__(
-        self, columns: slice, covariance: Covariance, start: FloatArray, table: CellTable,
-        trend: Trend, level: FloatArray, taken: FloatArray, reaching: FloatArray,
-    ):  # fmt: skip
-        self.columns, self.start, self.table, self.trend = columns, start, table, trend
-        self._covariance = covariance
-        self.features, self._level = table.arranged(trend.features), level[:, None, None]
-        self.taken, self.reaching = table.arranged(taken), table.arranged(reaching)
+    def __init__(self, table: CellTable, group: StickGroup):
+        self.table, self._group = table, group
+        self.columns, _, self.start, self.trend, level, counts = group
+        self.features, self._level = table.arranged(self.trend.features), level[0][:, None, None]
+        self.taken, self.reaching = map(table.arranged, counts)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
         self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
-        steps = np.eye(len(start))
-        old, *new = (self._factors(self._moved(x)) for x in (start, *(start + steps)))
+        points = self.start, *(self.start + np.eye(len(self.start)))
+        old, *new = (self._factors(group.at(x)[0]) for x in points)
         self.of_effects = np.array([each.effect > 1.5 * old.effect for each in new], dtype=bool)
         more = np.array([each.variance > 1.5 * old.variance for each in new], dtype=bool)
         self.of_scales = ~self.of_effects & ~more  # neither a variance of effects nor the product's
@@ -186,24 +202,30 @@ class TableSticks:
 
     def sample(self, rng: Generator, x: FloatArray, beta: FloatArray) -> TableDraw:
         """Draw psi from its prior given hyperparameters and coefficients."""
-        psi = self.gaussian(x).draw(rng.standard_normal(self.taken.shape))
-        return TableDraw(x, beta, self.mean(beta) + psi)
+        gaussian = self.gaussian(x)
+        noise = np.sqrt(gaussian.vars) * rng.standard_normal(self.taken.shape)
+        return TableDraw(x, beta, self.mean(beta) + gaussian.back(noise))
+
+    def rotated(self, draw: TableDraw) -> FloatArray:
+        """Psi less its mean, along the eigenvectors."""
+        return self.gaussian(draw.x).rotate(draw.psi - self.mean(draw.beta))
+
+    def others(self, draw: TableDraw) -> tuple[FloatArray, FloatArray]:
+        """Means of psi in each cell given psi in all others, and variances that sticks share."""
+        away, var = self.gaussian(draw.x).others(self.rotated(draw))
+        return away + self.mean(draw.beta), var[None]
 
     def scales(self, x: FloatArray) -> bytes:
         """Return the key of `bases`: the hyperparameters that eigenvectors depend on."""
         return np.where(self.of_scales, x, self.start).tobytes()
 
-    def _moved(self, x: FloatArray) -> Covariance:
-        return self._covariance.with_log_params(x) if len(x) else self._covariance
-
     def _find(self, x: bytes) -> tuple[TableGaussian, float]:
-        covariance = self._moved(np.frombuffer(x))
+        covariance, log_prior = self._group.at(np.frombuffer(x))
         bases = self.bases(self.scales(np.frombuffer(x)))
-        gaussian = replace(bases, factors=self._factors(covariance))
-        return gaussian, covariance.log_prior() if x else 0.0
+        return replace(bases, factors=self._factors(covariance)), log_prior
 
     def _find_bases(self, x: bytes) -> TableGaussian:
-        return TableGaussian.of(self.table, self._moved(np.frombuffer(x)))
+        return TableGaussian.of(self.table, self._group.at(np.frombuffer(x))[0])
 
     def _factors(self, covariance: Covariance) -> Factors:
         return Factors.of(covariance, self.table.sites.shape[1])

@@ -59,12 +59,10 @@ class ApproximationSampler:
     def __init__(self, model: MultinomialGP, data: CountField):
         self._columns, self._num_sites = model.columns(data), data.num_sites
         self._rate, self._fixed = model.hyperparameter_rate, model.fixed(data)
-        taken, reaching = model.binomials(data)
-        self.families = [sticks_of(model, data, columns) for columns in self._columns]
-        self.rows = [
-            LogisticSite(taken[family.counted, columns], reaching[family.counted, columns])
-            for family, columns in zip(self.families, self._columns, strict=True)
-        ]
+        groups = model.groups(data)
+        self.families = [Sticks(model.structure, data.sites, group) for group in groups]
+        pairs = zip(groups, self.families, strict=True)
+        self.rows = [LogisticSite(*group.counts[:, family.counted]) for group, family in pairs]
         self.approximations: list[Approximation] = [*map(approximate, self.families, self.rows)]
 
     def init(self, rng: Generator) -> MultinomialGPState:
@@ -98,17 +96,6 @@ class ApproximationSampler:
         w = np.concatenate([point.w for point in points], axis=1)
         theta = np.exp([point.x for point in points]) if self._fixed is None else self._fixed
         return MultinomialGPState(w[: self._num_sites], w[self._num_sites :], theta)
-
-
-def sticks_of(model: MultinomialGP, data: CountField, columns: slice) -> Sticks:
-    """Return some sticks of a model as a family of `pgmult.latent`."""
-    trend = model.trend(data)
-    start = model.start(data)[0] if model.fixed(data) is None else np.empty(0)
-    return Sticks(
-        model.structure, data.sites, model.full_covariance(data), start,
-        trend._replace(centre=trend.centre[:, columns]), model.level(data)[:, columns],
-        np.flatnonzero(model.binomials(data)[1][:, columns].any(axis=1)),
-    )  # fmt: skip
 
 
 class TableSampler:

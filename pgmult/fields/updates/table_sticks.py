@@ -34,7 +34,6 @@ in fewer sweeps where eigenvalue problems would take most of the time.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -44,7 +43,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.fields.compiled.cells import draw_rows, log_likelihood_rows, slope_rows
-from pgmult.fields.priors.separable import TableGaussian
+from pgmult.fields.priors.separable import Eigenbases, TableGaussian
 from pgmult.fields.priors.sticks import TableDraw, TableSticks
 from pgmult.latent.hyperparameters import Leaning, laplace, sample_hyperparameters
 from pgmult.sampling.moves import slice_sample
@@ -63,8 +62,7 @@ _SETTLING = 8  # sweeps of a start
 _GRAIN = 16  # rows of a table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """The Gaussian that moves go around; any leaves the posterior as it is.
 
     Attributes
@@ -188,23 +186,6 @@ def _over_rows(kernel: Callable[..., object], *arguments: Any) -> None:
     over_rows(kernel, len(by_rows[-1]), *by_rows, grain=_GRAIN)
 
 
-class _Bent(NamedTuple):
-    """Eigenvalues and eigenvectors of a K_rows a' and b K_columns b', of each stick."""
-
-    row_values: FloatArray
-    row_vectors: FloatArray
-    column_values: FloatArray
-    column_vectors: FloatArray
-
-    def rotate(self, values: FloatArray) -> FloatArray:
-        """Rotate values of each stick to its eigenvectors."""
-        return np.asarray(self.row_vectors.transpose(0, 2, 1) @ values @ self.column_vectors)
-
-    def back(self, rotated: FloatArray) -> FloatArray:
-        """Invert `rotate`."""
-        return np.asarray(self.row_vectors @ rotated @ self.column_vectors.transpose(0, 2, 1))
-
-
 class Potential:
     """A Gaussian factor in u that stands in for the counts: curvatures are (a_t b_s)^2.
 
@@ -249,11 +230,12 @@ class Potential:
         prior = self._sticks.gaussian(x).factors.variance * np.maximum(prior, 0.0)
         return LevelGaussian(self, mean, bent, prior)
 
-    def _find_bent(self, scales: bytes) -> _Bent:
+    def _find_bent(self, scales: bytes) -> Eigenbases:
+        """Those of a K_rows a' and b K_columns b', of each stick."""
         gaussian = self._sticks.bases(scales)
         rows = self._rows * gaussian.row_cov * self._rows.transpose(0, 2, 1)
         columns = self._columns.transpose(0, 2, 1) * gaussian.column_cov * self._columns
-        return _Bent(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
+        return Eigenbases(*np.linalg.eigh(rows), *np.linalg.eigh(columns))
 
 
 class LevelGaussian:
@@ -264,12 +246,12 @@ class LevelGaussian:
     potential : Potential
     mean : array, ``(num_sticks, num_rows, num_columns)``
         Of u, without the potential.
-    bent : _Bent
+    bent : Eigenbases
     prior : array, ``(num_sticks, num_rows, num_columns)``
         Variances along the eigenvectors, without the potential.
     """
 
-    def __init__(self, potential: Potential, mean: FloatArray, bent: _Bent, prior: FloatArray):
+    def __init__(self, potential: Potential, mean: FloatArray, bent: Eigenbases, prior: FloatArray):
         self._potential, self._mean, self._bent = potential, mean, bent
         self.vars = prior / (1.0 + prior)
         pull = self.pull(potential.slope(mean))
@@ -286,8 +268,7 @@ class LevelGaussian:
 
     def level(self, away: FloatArray) -> FloatArray:
         """Invert `away`."""
-        u = self._mean + self._bent.back(self.centre + away) / self._potential.roots
-        return np.asarray(u)
+        return np.asarray(self._mean + self._bent.back(self.centre + away) / self._potential.roots)
 
     def white(self, rng: Generator, level: FloatArray) -> FloatArray:
         """Return the noise that `colour` turns into u; it is drawn where `colour` ignores it."""

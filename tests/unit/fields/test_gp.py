@@ -10,7 +10,7 @@ from pgmult import DiagonalPotential
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Matern, White
 from pgmult.fields.elsewhere import predict_at
-from pgmult.fields.updates.samplers import sticks_of
+from pgmult.fields.priors.sticks import Sticks
 from pgmult.sampling.diagnostics import ess_bulk
 from pgmult.testing import mutant
 
@@ -42,8 +42,8 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
     features, centre, _ = model.trend(DATA)
     level = model.mean_at_sites(centre, DATA)
     rng = np.random.default_rng(5)
-    for columns in model.columns(DATA):
-        family = sticks_of(model, DATA, columns)
+    for group in model.groups(DATA):
+        columns, family = group.columns, Sticks(model.structure, DATA.sites, group)
         seen = family.absorb(
             potential.J[family.counted, columns], potential.h[family.counted, columns]
         )
@@ -72,7 +72,7 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
 
 def test_what_a_state_keeps_of_hyperparameters_is_enough():
     """The distribution is found again where the chain is: by the logarithms of exponentials."""
-    family = sticks_of(MODEL, DATA, slice(0, 2))
+    family = Sticks(MODEL.structure, DATA.sites, *MODEL.groups(DATA))
     seen = family.absorb(*np.ones((2, *family.shape)))
     for x in 3.0 * np.random.default_rng(0).standard_normal((50, 3)):
         assert family.at(np.log(np.exp(x)), seen) is family.at(x, seen)

@@ -46,7 +46,7 @@ def test_the_law_of_a_site_is_the_conditional_normal(shared):
     data = as_field(np.arange(8.0), counts)
     model = MultinomialGP(2.0 * Matern(1.5, 3.0), overdispersion=0.3, shared=shared)
     state = model.prior(np.random.default_rng(0), data)
-    psi, mean, var = _Conditionals(model, data).of(state.psi, state.beta, state.hyperparameters)
+    psi, mean, var = _Conditionals(model, data).of(state)
     np.testing.assert_array_equal(psi, state.psi)
     seen = [i for i in range(8) if i != 3]
     level = model.mean_at_sites(state.beta, data)
@@ -72,12 +72,12 @@ def test_a_table_has_the_same_laws(missing):
     data = as_field(there, counts)
     assert model.table_sticks(data) is not None
     state = model.prior(np.random.default_rng(0), data)
-    _, mean, var = _Conditionals(model, data).of(state.psi, state.beta, state.hyperparameters)
+    _, mean, var = _Conditionals(model, data).of(state)
     # the same with counts in every cell, which stand as the table has them
     sites = model.table_sticks(data)[0].table.sites
     whole = as_field(sites, np.ones((len(sites), 3), int), order=data.order)
     dense = MultinomialGP(covariance, structure="dense", overdispersion=0.3)
-    _, *expected = _Conditionals(dense, whole).of(state.psi, state.beta, state.hyperparameters)
+    _, *expected = _Conditionals(dense, whole).of(state)
     np.testing.assert_allclose(mean, expected[0][: len(there)], atol=1e-6)
     np.testing.assert_allclose(var, expected[1][: len(there)], rtol=1e-6)
 

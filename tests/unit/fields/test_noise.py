@@ -8,8 +8,8 @@ import pytest
 from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.priors.field import FieldGaussian
+from pgmult.fields.priors.sticks import Sticks
 from pgmult.fields.priors.structures import make_field
-from pgmult.fields.updates.samplers import sticks_of
 from pgmult.testing import rejects
 
 WHOLE = np.array([[t, s] for t in (0.0, 1.0, 2.5, 3.0) for s in (0.0, 1.0, 2.0)])
@@ -70,7 +70,7 @@ MODEL = MultinomialGP(COVARIANCES["product"], structure="dense", mean="linear")
 
 def laws_of(model):
     """The family of both sticks, a potential, hyperparameters and others."""
-    family = sticks_of(model, DATA, slice(0, 2))
+    family = Sticks(model.structure, DATA.sites, *model.groups(DATA))
     taken, reaching = (each[family.counted] for each in model.binomials(DATA))
     seen = family.absorb(reaching / 8.0, taken - reaching / 2.0)
     start = family.start()
