@@ -41,8 +41,8 @@ def predict_at(
         A joint draw, and means and variances; given these, sticks are independent.
     """
     wider = data.with_new_inputs(new_inputs)
-    new, mean = wider.new_inputs, model.mean_at_sites(state.beta, wider)[wider.new_sites]
-    drawn = []
+    new, mean_at_sites = wider.new_inputs, model.trend(wider).at(state.beta)
+    mean, drawn = mean_at_sites[wider.new_sites], []
     if (sticks := model.table_sticks(data)) is not None:
         draws = state.on_tables(sticks)
         values = [  # jointly, given psi in all cells
@@ -57,12 +57,12 @@ def predict_at(
     else:
         data = data.with_new_inputs(None)
         omega = model.augment(rng, state.psi[: data.num_sites], data)
-        fields = model.fields(np.log(state.hyperparameters), state.beta, data)
+        fields = model.fields(np.log(state.hyperparameters), data)
+        mean = np.concatenate([mean_at_sites[: data.num_sites], mean])
         for columns, field in zip(model.columns(data), fields, strict=True):
             # from a stream of its own: the draw after this one is the same for any new inputs
             stream = np.random.default_rng(new_key(rng))
-            posterior = field.condition(_of(omega, columns))
-            drawn.append(posterior.draw(stream, new, mean[:, columns]))
+            drawn.append(field.draw(stream, _of(omega, columns), new, mean[:, columns]))
     return FieldDraw(*(np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True)))
 
 

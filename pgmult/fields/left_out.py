@@ -130,7 +130,7 @@ class _Conditionals:
                 mean[:, sticks.columns] = centre[: data.num_sites]
                 var[:, sticks.columns] = spread[: data.num_sites]
             return psi, mean, np.maximum(var, _LEAST_VAR)
-        left = (psi - model.mean_at_sites(state.beta, data))[seen]
+        left = (psi - model.trend(data).at(state.beta))[seen]
         for columns, theta in zip(model.columns(data), state.hyperparameters, strict=True):
             inverse = self._inverse(theta.tobytes())
             precision = np.diag(inverse)[:, None]

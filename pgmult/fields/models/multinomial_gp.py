@@ -273,7 +273,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         return f"{type(self).__name__} {structure}"
 
     def _check(self, data: CountField) -> None:
-        self.level(data)
+        self.trend(data)
         self.table_sticks(data)
 
     def link(self, data: CountField) -> StickBreaking:
@@ -309,10 +309,11 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         return np.tile(self.full_covariance(data).log_params, (rows, 1))
 
     def trend(self, data: CountField) -> Trend:
-        """The learned part of the mean at the sites; no feature where nothing is learned."""
+        """The mean of the sticks at the sites; no feature where nothing is learned."""
         sticks = data.num_categories - 1
         if not isinstance(self.mean, str) or self.mean == "empirical":
-            return Trend(np.empty((data.num_sites, 0)), np.empty((0, sticks)), self.mean_var)
+            level = level_of(self.mean, sticks, "sticks", self.link(data), data)
+            return Trend.known(np.tile(level, (data.num_sites, 1)))
         features = np.ones((data.num_sites, 1))
         if self.mean == "linear":
             scale = data.inputs.std(axis=0)
@@ -320,31 +321,18 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             features = np.concatenate([features, scaled], axis=1)
         centre = np.zeros((features.shape[1], sticks))
         centre[0] = StickBreaking().inverse(np.full(sticks + 1, 1.0 / (sticks + 1)))
-        return Trend(features, centre, self.mean_var)
-
-    def mean_at_sites(self, beta: FloatArray, data: CountField) -> FloatArray:
-        """Mean of the sticks given the coefficients, ``(num_sites, num_categories - 1)``."""
-        return self.trend(data).at(beta) if len(beta) else self.level(data)
-
-    def level(self, data: CountField) -> FloatArray:
-        """The part of the mean that is not learned."""
-        learned = isinstance(self.mean, str) and self.mean != "empirical"
-        mean = 0.0 if learned else self.mean
-        level = level_of(mean, data.num_categories - 1, "sticks", self.link(data), data)
-        return np.tile(level, (data.num_sites, 1))
+        return Trend(np.zeros((data.num_sites, sticks)), features, centre, self.mean_var)
 
     def columns(self, data: CountField) -> list[slice]:
         """The sticks that share hyperparameters: all, or each for itself."""
         sticks = data.num_categories - 1
         return [slice(0, sticks)] if self.shared else [slice(k, k + 1) for k in range(sticks)]
 
-    def fields(self, theta: FloatArray, beta: FloatArray, data: CountField) -> list[Field]:
-        """The priors of psi at the sites, one for each of `columns`."""
-        mean, fields = self.mean_at_sites(beta, data), []
-        for row, columns in zip(theta, self.columns(data), strict=True):
-            covariance = _at(self.full_covariance(data), tuple(row.tolist()))
-            fields.append(make_field(self.structure, covariance, data.sites, mean[:, columns]))
-        return fields
+    def fields(self, theta: FloatArray, data: CountField) -> list[Field]:
+        """The priors of psi around its mean at the sites, one for each of `columns`."""
+        covariance = self.full_covariance(data)
+        laws = [_at(covariance, tuple(row.tolist())) for row in theta]
+        return [make_field(self.structure, law, data.sites) for law in laws]
 
     def augment(self, rng: Generator, psi: FloatArray, data: CountField) -> DiagonalPotential:
         """Pólya-gamma variables given psi at the sites, as potentials on it."""
@@ -356,16 +344,13 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def groups(self, data: CountField) -> list[StickGroup]:
         """The sticks of each of `columns` at the sites, with their counts."""
-        trend, level, counts = self.trend(data), self.level(data), self.binomials(data)
+        trend, counts = self.trend(data), self.binomials(data)
         covariance, fixed = self.full_covariance(data), self.fixed(data)
         start = covariance.log_params if fixed is None else np.empty(0)
         return [
-            StickGroup(
-                columns, covariance, start, trend._replace(centre=trend.centre[:, columns]),
-                level[:, columns], counts[..., columns],
-            )
+            StickGroup(columns, covariance, start, trend.of(columns), counts[..., columns])
             for columns in self.columns(data)
-        ]  # fmt: skip
+        ]
 
     def table_sticks(self, data: CountField) -> list[TableSticks] | None:
         """The sticks of each of `columns`, where the sites are cells of a table; else None."""
@@ -389,19 +374,20 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def prior(self, rng: Generator, data: CountField) -> MultinomialGPState:
         """Draw hyperparameters, coefficients and sticks from the prior."""
-        fixed, centre = self.fixed(data), self.trend(data).centre
-        theta = self.start(data)
+        fixed, trend, theta = self.fixed(data), self.trend(data), self.start(data)
         if fixed is None:
             theta = np.array([self.full_covariance(data).sample_log_params(rng) for _ in theta])
-        beta = centre + np.sqrt(self.mean_var) * rng.standard_normal(centre.shape)
+        beta = trend.draw(rng)
         if (sticks := self.table_sticks(data)) is not None:
             draws = [
                 group.sample(rng, row[: len(group.start)], beta[:, group.columns])
                 for group, row in zip(sticks, theta, strict=True)
             ]
             return MultinomialGPState.of_tables(sticks, draws, fixed)
-        psi = [field.sample(rng) for field in self.fields(theta, beta, data)]
-        return MultinomialGPState(np.concatenate(psi, axis=1), beta, np.exp(theta))
+        pairs = zip(self.fields(theta, data), self.columns(data), strict=True)
+        psi = [field.sample(rng, columns.stop - columns.start) for field, columns in pairs]
+        psi_at_sites = trend.at(beta) + np.concatenate(psi, axis=1)
+        return MultinomialGPState(psi_at_sites, beta, np.exp(theta))
 
     def sampler(self, data: CountField) -> Sampler[MultinomialGPState]:
         """Choose how chains move: see `pgmult.fields.updates.samplers`."""

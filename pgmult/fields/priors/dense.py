@@ -13,7 +13,7 @@ and no jitter is added.
 >>> from pgmult.fields.covariances import SquaredExponential
 >>> field = GaussianProcess(SquaredExponential(2.0), np.arange(3.0))
 >>> seen = DiagonalPotential(J=np.array([[4.0], [0.0], [0.0]]), h=np.array([[4.0], [0.0], [0.0]]))
->>> field.condition(seen).mean().round(3)
+>>> field.condition(seen, Trend.known(np.zeros((3, 1)))).mean.round(3)
 array([[0.8  ],
        [0.706],
        [0.485]])
@@ -27,6 +27,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, Generator
 from pgmult.fields.compiled import dense_fields
 from pgmult.fields.covariances import Covariance
@@ -42,7 +43,7 @@ class GaussianProcess(Field):
 
     Attributes
     ----------
-    covariance, inputs, prior_mean, potential
+    covariance, inputs
         As in every `pgmult.fields.priors.field.Field`.
 
     Raises
@@ -55,42 +56,42 @@ class GaussianProcess(Field):
     A draw costs O(n**3) once, for the prior, and O(m**3) per column, m the sites with J > 0.
     """
 
-    def with_trend(self, trend: Trend) -> "DenseGaussian":
-        """The distribution of the columns with a trend added, and of its coefficients."""
-        return DenseGaussian(self, trend)
+    def condition(self, potential: DiagonalPotential, trend: Trend) -> "DenseGaussian":
+        """The posterior of the columns, around a trend, and of its coefficients."""
+        return DenseGaussian(self, potential, trend)
 
     def _drawn(self, noise: FloatArray) -> FloatArray:
         """A draw by a triangular root; columns run on all threads given."""
         out, units = np.empty_like(noise), -(-len(noise) // 4)
         over_rows(dense_fields.multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
-        return np.asarray(out + self._means)
+        return out
 
     def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values, by a triangular root, or a symmetric one if singular.
 
         O(n**3) once.
         """
-        centred, root = values - self._means, _root_of(*self._key)
+        root = _root_of(*self._key)
         if root[-1, -1] > 0.0:
-            return np.asarray(solve_triangular(root, centred, lower=True))
+            return np.asarray(solve_triangular(root, values, lower=True))
         directions, scales = _symmetric_root_of(*self._key)
-        fresh = rng.standard_normal(centred.shape)
-        determined = _along(directions, 1.0 / scales, centred)
+        fresh = rng.standard_normal(values.shape)
+        determined = _along(directions, 1.0 / scales, values)
         return determined + fresh - _along(directions, np.ones_like(scales), fresh)
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
         root = _root_of(*self._key)
         if root[-1, -1] > 0.0:
-            return np.asarray(self._means + np.einsum("ij,jc->ic", root, noise))
-        return self._means + _along(*_symmetric_root_of(*self._key), noise)
+            return np.asarray(np.einsum("ij,jc->ic", root, noise))
+        return _along(*_symmetric_root_of(*self._key), noise)
 
 
 class DenseGaussian(FieldGaussian):
     """`FieldGaussian` by one factor of a matrix a column, computed once."""
 
-    def __init__(self, field: GaussianProcess, trend: Trend):
-        super().__init__(field, trend)
+    def __init__(self, field: GaussianProcess, potential: DiagonalPotential, trend: Trend):
+        super().__init__(field, potential, trend)
         cov, features = _cov_of(*field._key), trend.features
         if features.shape[1]:
             cov = cov + trend.var * np.einsum("if,jf->ij", features, features)

@@ -1,22 +1,20 @@
-"""Many independent Gaussian functions at n inputs, times a diagonal potential: methods.
+"""Many independent Gaussian functions at n inputs, and what a diagonal potential makes of them.
 
-`Field` lists the methods, and `FieldGaussian` those of the joint distribution of the columns and of
-the coefficients of a trend, as `pgmult.latent` moves them.
+`Field` is the prior, around 0; `FieldGaussian` the joint distribution of the columns around a trend
+and of its coefficients, times a potential, as `pgmult.latent` moves them.
 """
 
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from pgmult.core.parameters import Checked
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import ArrayLike, FloatArray, Generator
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.fields.covariances import Covariance
-from pgmult.fields.covariances.base import as_covariance
 from pgmult.fields.inputs import as_inputs
 
 
@@ -34,66 +32,71 @@ class FieldDraw(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """``features @ beta`` added to the columns, beta ~ N(centre, var I).
+    """The mean of the columns: ``level + features @ beta``, beta ~ N(centre, var I).
 
     Attributes
     ----------
+    level : array, ``(n, num_columns)``
     features : array, ``(n, num_features)``
     centre : array, ``(num_features, num_columns)``
     var : float
     """
 
+    level: FloatArray
     features: FloatArray
     centre: FloatArray
     var: float
 
+    @classmethod
+    def known(cls, level: FloatArray) -> "Trend":
+        """A mean that is not learned."""
+        n, columns = level.shape
+        return cls(level, np.empty((n, 0)), np.empty((0, columns)), 1.0)
+
+    def of(self, columns: slice) -> "Trend":
+        """Return the trend of some columns."""
+        return self._replace(level=self.level[:, columns], centre=self.centre[:, columns])
+
     def at(self, beta: FloatArray) -> FloatArray:
-        """Return the trend at given coefficients, ``(n, num_columns)``."""
-        return np.asarray(np.einsum("nf,fc->nc", self.features, beta))
+        """Return the mean at given coefficients, ``(n, num_columns)``."""
+        return np.asarray(self.level + np.einsum("nf,fc->nc", self.features, beta))
+
+    def draw(self, rng: Generator) -> FloatArray:
+        """Coefficients from their prior."""
+        return np.asarray(self.centre + np.sqrt(self.var) * rng.standard_normal(self.centre.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(Checked, ABC):
-    """A Gaussian distribution of ``num_columns`` independent functions at n inputs.
-
-    ``new_mean`` is the prior mean at new inputs: a number, ``(num_columns,)`` or
-    ``(m, num_columns)``.
+    """A Gaussian distribution of independent functions with mean 0 at n inputs.
 
     Attributes
     ----------
     covariance : Covariance
     inputs : array, ``(n, num_input_columns)``
         One axis is taken for one column.
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
-    potential : DiagonalPotential, ``(n, num_columns)``, or None
-        Product of everything conditioned on.
     """
 
-    covariance: Annotated[Covariance, as_covariance]
+    covariance: Covariance
     inputs: Annotated[FloatArray, as_inputs]
-    prior_mean: ArrayLike = 0.0
-    potential: DiagonalPotential | None = None
 
     @abstractmethod
-    def with_trend(self, trend: Trend) -> "FieldGaussian":
-        """Return the distribution of the columns with a trend added, and of its coefficients."""
+    def condition(self, potential: DiagonalPotential, trend: Trend) -> "FieldGaussian":
+        """The posterior of the columns, around a trend, and of its coefficients.
 
-    def sample(self, rng: Generator) -> FloatArray:
+        Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
+        """
+
+    def sample(self, rng: Generator, num_columns: int) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
-        if self.potential is not None:
-            return self._alone().sample(rng)
-        return self._drawn(rng.standard_normal(self.shape))
-
-    def mean(self) -> FloatArray:
-        """Means at the inputs, ``(n, num_columns)``."""
-        return np.array(self._means) if self.potential is None else self._alone().mean
+        return self._drawn(rng.standard_normal((len(self.inputs), num_columns)))
 
     @abstractmethod
     def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """Standard normal noise from which the prior computes the values, ``(m, num_columns)``.
 
-        Potentials are ignored. Where the values do not determine the noise, as where the covariance
-        is singular, it is drawn. Its shape and distribution are those of every covariance, so
+        Where the values do not determine the noise, as where the covariance is singular, it is
+        drawn. Its shape and distribution are those of every covariance, so
         ``there.colour(here.whiten(rng, values))`` turns a draw of one prior into one of another.
         """
 
@@ -101,9 +104,18 @@ class Field(Checked, ABC):
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values computed from the noise, ``(n, num_columns)``: the inverse of `whiten`."""
 
-    def draw(self, rng: Generator, new_inputs: ArrayLike, new_mean: ArrayLike) -> FieldDraw:
-        """A joint draw at new inputs, and means and variances there."""
-        gaussian, n = self._widened(new_inputs, new_mean)._alone(), len(self.inputs)
+    def draw(
+        self, rng: Generator, potential: DiagonalPotential, new: FloatArray, mean: FloatArray
+    ) -> FieldDraw:
+        """A joint draw at new inputs given a potential, and means and variances there.
+
+        `mean` is the prior mean, ``(n + m, num_columns)``: at the inputs, then at the new ones.
+        """
+        n = len(self.inputs)
+        J, h = np.zeros((2, *mean.shape))
+        J[:n], h[:n] = potential.J, potential.h
+        wider = type(self)(self.covariance, np.concatenate([self.inputs, new]))
+        gaussian = wider.condition(DiagonalPotential(J, h), Trend.known(mean))
         values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances
         return FieldDraw(values[n:], mean[n:], var[n:])
 
@@ -111,59 +123,15 @@ class Field(Checked, ABC):
         """A draw of the prior made of standard normal noise, not always as by `colour`."""
         return self.colour(noise)
 
-    def _complete(self) -> None:
-        n, mean = len(self.inputs), np.asarray(self.prior_mean, dtype=np.float64)
-        self._set(prior_mean=mean.reshape(n, -1) if mean.ndim else np.full((n, 1), mean))
-
-    def _with(self, **values: object) -> Self:
-        """A copy with other fields, all of them checked already."""
-        other = copy(self)
-        other._set(**values)
-        return other
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Inputs and columns."""
-        columns = self._means if self.potential is None else self.potential.J
-        return len(self.inputs), columns.shape[1]
-
-    def condition(self, potential: DiagonalPotential) -> Self:
-        """The posterior: this times `potential`, ``(n, num_columns)``.
-
-        Square roots of J stand in the algorithms of structured fields, so h must be 0 where J is.
-        """
-        both = potential if self.potential is None else self.potential + potential
-        return self._with(potential=both)
-
     @property
     def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:
         """Key under which a covariance at the inputs is cached."""
         num_inputs, width = self.inputs.shape
         return self.covariance, self.inputs.tobytes(), (num_inputs, width)
 
-    @property
-    def _means(self) -> FloatArray:
-        return np.asarray(self.prior_mean)
-
-    def _alone(self) -> "FieldGaussian":
-        n, columns = self.shape
-        return self.with_trend(Trend(np.empty((n, 0)), np.empty((0, columns)), 1.0))
-
-    def _widened(self, new_inputs: ArrayLike, new_mean: ArrayLike) -> Self:
-        """The field at the inputs and at new ones."""
-        new = as_inputs(new_inputs, "new_inputs")
-        shape = len(new), self.shape[1]
-        means = np.broadcast_to(self._means, self.shape), np.broadcast_to(new_mean, shape)
-        inputs = np.concatenate([self.inputs, new])
-        wider = type(self)(self.covariance, inputs, np.concatenate(means))
-        if self.potential is None:
-            return wider
-        both = (np.concatenate([x, np.zeros(shape)]) for x in (self.potential.J, self.potential.h))
-        return wider.condition(DiagonalPotential(*both))
-
 
 class FieldGaussian(ABC):
-    """The Gaussian of w: columns of a field with a trend added, and below them its coefficients.
+    """The Gaussian of w: columns of a field around a trend, and below them its coefficients.
 
     Everything follows from the posterior covariance times a vector, by Matheron's rule: a draw is
     one of the prior with an error of each site, moved to the mean given what both leave
@@ -172,16 +140,12 @@ class FieldGaussian(ABC):
     Parameters
     ----------
     field : Field
-        Its potential included.
+    potential : DiagonalPotential, ``(n, num_columns)``
     trend : Trend
     """
 
-    def __init__(self, field: Field, trend: Trend):
-        self.field, self.trend = field, trend
-        nothing = np.zeros(field.shape)
-        potential = field.potential or DiagonalPotential(nothing, nothing)
-        self.J, self.h = potential.J, potential.h
-        self._prior = field._with(potential=None, prior_mean=np.zeros_like(self.J))
+    def __init__(self, field: Field, potential: DiagonalPotential, trend: Trend):
+        self.field, self.trend, self.J, self.h = field, trend, potential.J, potential.h
 
     @abstractmethod
     def solve(self, g: FloatArray) -> FloatArray:
@@ -204,13 +168,13 @@ class FieldGaussian(ABC):
     @cached_property
     def mean(self) -> FloatArray:
         """Means of w."""
-        return self._around(self._level, self.trend.centre, np.zeros_like(self.J))
+        return self._around(np.zeros_like(self.J), self.trend.centre, np.zeros_like(self.J))
 
     def sample(self, rng: Generator) -> FloatArray:
         """A draw of w."""
         errors = rng.standard_normal(self.J.shape)
-        beta = self._drawn_coefficients(rng)
-        return self._around(self.field._means + self._prior.sample(rng), beta, errors)
+        beta = self.trend.draw(rng)
+        return self._around(self.field.sample(rng, self.J.shape[1]), beta, errors)
 
     @property
     @abstractmethod
@@ -223,33 +187,25 @@ class FieldGaussian(ABC):
         Given a draw of w, the field's own is any moved by as much as its draw of w is off, and
         likewise coefficients and errors.
         """
-        n, features = self.J.shape[0], self.trend.features
-        f, beta = self._prior.sample(rng), self._drawn_coefficients(rng)
+        n, num_columns = self.J.shape
+        f, beta = self.field.sample(rng, num_columns), self.trend.draw(rng)
         errors = rng.standard_normal(self.J.shape)
-        off, off_beta = np.split(w - self._around(self.field._means + f, beta, errors), [n])
-        f = f + off - np.einsum("nf,fc->nc", features, off_beta)
-        return self._prior.whiten(rng, f), beta + off_beta, errors - np.sqrt(self.J) * off
+        off, off_beta = np.split(w - self._around(f, beta, errors), [n])
+        f = f + off - np.einsum("nf,fc->nc", self.trend.features, off_beta)
+        return self.field.whiten(rng, f), beta + off_beta, errors - np.sqrt(self.J) * off
 
     def colour(self, noise: tuple[FloatArray, ...]) -> FloatArray:
         """The w that noise stands for, here as at any other hyperparameters."""
         of_field, beta, errors = noise
-        return self._around(self.field._means + self._prior.colour(of_field), beta, errors)
-
-    @property
-    def _level(self) -> FloatArray:
-        return np.broadcast_to(self.field._means, self.J.shape)
+        return self._around(self.field.colour(of_field), beta, errors)
 
     @property
     def _centre(self) -> FloatArray:
         """Prior means of the columns."""
-        return self._level + self.trend.at(self.trend.centre)
-
-    def _drawn_coefficients(self, rng: Generator) -> FloatArray:
-        centre = self.trend.centre
-        return np.asarray(centre + np.sqrt(self.trend.var) * rng.standard_normal(centre.shape))
+        return self.trend.at(self.trend.centre)
 
     def _around(self, f: FloatArray, beta: FloatArray, errors: FloatArray) -> FloatArray:
-        """Mean of w around f and coefficients, given the potential with errors."""
+        """Mean of w around the trend and f, given the potential with errors."""
         at_inputs = f + self.trend.at(beta)
         pull = self.h - np.sqrt(self.J) * errors - self.J * at_inputs
         w = np.concatenate([at_inputs, beta])

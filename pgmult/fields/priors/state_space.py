@@ -8,12 +8,11 @@ of any size; inputs that are the same have the same value.
 >>> import numpy as np
 >>> from pgmult.core.potentials import DiagonalPotential
 >>> from pgmult.fields.covariances import Matern, White
->>> field = StateSpaceProcess(2.0 * Matern(1.5) + White(0.1), [0.0, 0.5, 0.7]).condition(
-...     DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
-... )
->>> field.mean().round(3).T
+>>> field = StateSpaceProcess(2.0 * Matern(1.5) + White(0.1), [0.0, 0.5, 0.7])
+>>> seen = DiagonalPotential(J=np.array([[1.0], [0.0], [2.0]]), h=np.array([[1.0], [0.0], [1.0]]))
+>>> field.condition(seen, Trend.known(np.zeros((3, 1)))).mean.round(3).T
 array([[0.693, 0.552, 0.482]])
->>> later = field.draw(np.random.default_rng(0), [[1.0]], new_mean=0.0)
+>>> later = field.draw(np.random.default_rng(0), seen, np.array([[1.0]]), mean=np.zeros((4, 1)))
 >>> float(later.mean[0, 0].round(3)), float(later.var[0, 0].round(3))
 (0.363, 0.842)
 """
@@ -28,6 +27,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from pgmult.compiled.rows import over_rows
+from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.fields.compiled import state_space
 from pgmult.fields.compiled.state_space import StateSpaceChain
@@ -107,13 +107,13 @@ class _Series(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateSpaceProcess(Field):
-    """Independent columns of a Gaussian field, Markov in one input, times their potential.
+    """Independent columns of a Gaussian field, Markov in one input.
 
     Attributes
     ----------
     covariance : Covariance
         See the module.
-    inputs, prior_mean, potential
+    inputs : array
         As in every `pgmult.fields.priors.field.Field`.
 
     Raises
@@ -125,18 +125,17 @@ class StateSpaceProcess(Field):
     def _complete(self) -> None:
         _terms(self.covariance, self.inputs.shape[1])  # refuses what does not fit
 
-    def with_trend(self, trend: Trend) -> "StateSpaceGaussian":
-        """Return the distribution of the columns with a trend added, and of its coefficients."""
-        return StateSpaceGaussian(self, trend)
+    def condition(self, potential: DiagonalPotential, trend: Trend) -> "StateSpaceGaussian":
+        """The posterior of the columns, around a trend, and of its coefficients."""
+        return StateSpaceGaussian(self, potential, trend)
 
     def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
         """The noise behind the values: the innovations of a filter."""
-        noise = rng.standard_normal(values.shape)
-        return self._carried(True, noise, values - self._means)
+        return self._carried(True, rng.standard_normal(values.shape), values)
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """The values made of standard normal noise, ``(n, num_columns)``."""
-        return self._means + self._carried(False, noise, np.zeros_like(noise))
+        return self._carried(False, noise, np.zeros_like(noise))
 
     def _carried(self, whiten: bool, noise: FloatArray, values: FloatArray) -> FloatArray:
         series = _series(*self._key)

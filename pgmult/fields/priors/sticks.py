@@ -37,8 +37,6 @@ class StickGroup(NamedTuple):
         Of psi around its mean.
     start : array, ``(num_hyperparameters,)``
     trend : Trend
-    level : array, ``(num_sites, num_sticks)``
-        Part of the mean that is not learned.
     counts : array, ``(2, num_sites, num_sticks)``
         How much each stick takes and how much reaches it.
     """
@@ -47,7 +45,6 @@ class StickGroup(NamedTuple):
     covariance: Covariance
     start: FloatArray
     trend: Trend
-    level: FloatArray
     counts: FloatArray
 
     def at(self, x: FloatArray) -> tuple[Covariance, float]:
@@ -86,7 +83,7 @@ class Sticks:
     @property
     def shape(self) -> tuple[int, int]:
         """Sites with counts, and sticks."""
-        return len(self.counted), self._group.level.shape[1]
+        return len(self.counted), self._group.counts.shape[2]
 
     def start(self) -> FloatArray:
         """Return the hyperparameters from which a search begins."""
@@ -105,7 +102,7 @@ class Sticks:
 
     def absorb(self, J: FloatArray, h: FloatArray) -> DiagonalPotential:
         """Extend a potential on the sites with counts to all sites."""
-        everywhere = np.zeros((2, *self._group.level.shape))
+        everywhere = np.zeros(self._group.counts.shape)
         everywhere[:, self.counted] = J, h
         return DiagonalPotential(*everywhere)
 
@@ -132,8 +129,8 @@ class Sticks:
 
     def _find_gaussian(self, x: bytes, absorbed: DiagonalPotential) -> FieldGaussian:
         covariance, _ = self._covariance_at(x)
-        field = make_field(self._structure, covariance, self._sites, self._group.level)
-        return field._with(potential=absorbed).with_trend(self._group.trend)
+        field = make_field(self._structure, covariance, self._sites)
+        return field.condition(absorbed, self._group.trend)
 
 
 def _key(x: FloatArray) -> bytes:
@@ -173,8 +170,9 @@ class TableSticks:
 
     def __init__(self, table: CellTable, group: StickGroup):
         self.table, self._group = table, group
-        self.columns, _, self.start, self.trend, level, counts = group
-        self.features, self._level = table.arranged(self.trend.features), level[0][:, None, None]
+        self.columns, _, self.start, self.trend, counts = group
+        self.features = table.arranged(self.trend.features)
+        self._level = table.arranged(self.trend.level)
         self.taken, self.reaching = map(table.arranged, counts)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
         self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)

@@ -21,7 +21,7 @@ import logging
 from functools import cache
 from typing import Literal
 
-from pgmult.core.typing import ArrayLike, FloatArray
+from pgmult.core.typing import FloatArray
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.priors.dense import GaussianProcess
 from pgmult.fields.priors.field import Field
@@ -36,9 +36,7 @@ _SPARSEST = 2  # cells of a table for each input
 _LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
 
 
-def make_field(
-    structure: Structure, covariance: Covariance, inputs: FloatArray, prior_mean: ArrayLike = 0.0
-) -> Field:
+def make_field(structure: Structure, covariance: Covariance, inputs: FloatArray) -> Field:
     """A Gaussian field by the named structure.
 
     Parameters
@@ -47,7 +45,6 @@ def make_field(
         "dense", "state_space" or "auto", which takes one that fits and logs which and why.
     covariance : Covariance
     inputs : array, ``(n, num_input_columns)``
-    prior_mean : float or array, ``(n,)`` or ``(n, num_columns)``
 
     Raises
     ------
@@ -58,7 +55,7 @@ def make_field(
         structure, why = _chosen(covariance, inputs)
         _log_choice(f"structure='auto' took {structure!r}: {why}")
     kinds = {"dense": GaussianProcess, "state_space": StateSpaceProcess}
-    return kinds[structure](covariance, inputs, prior_mean)
+    return kinds[structure](covariance, inputs)
 
 
 def _chosen(covariance: Covariance, inputs: FloatArray) -> tuple[Structure, str]:

@@ -106,8 +106,9 @@ def unpredicted(self, rng, state, data):
     """Psi at new inputs from the prior, as if nothing had been seen."""
     right = MODEL.step(rng, state, data)
     psi = right.psi.copy()
-    (field,) = MODEL.fields(np.log(right.hyperparameters), right.beta, data)
-    psi[len(psi) - 1 :] = field.sample(rng)[len(psi) - 1 :]
+    (field,) = MODEL.fields(np.log(right.hyperparameters), data)
+    drawn = MODEL.trend(data).at(right.beta) + field.sample(rng, 2)
+    psi[len(psi) - 1 :] = drawn[len(psi) - 1 :]
     return replace(right, psi=psi)
 
 

@@ -34,16 +34,16 @@ def test_joint_distribution(any_approximation):
 class VagueGaussian(StateSpaceGaussian):
     """Its filter sees less of the observations."""
 
-    def __init__(self, field, trend):
-        super().__init__(field, trend)
+    def __init__(self, field, potential, trend):
+        super().__init__(field, potential, trend)
         self.J = 0.1 * self.J
 
 
 class Vague(StateSpaceProcess):
     """Fields of such distributions."""
 
-    def with_trend(self, trend):
-        return VagueGaussian(self, trend)
+    def condition(self, potential, trend):
+        return VagueGaussian(self, potential, trend)
 
 
 class Narrow(StateSpaceProcess):

@@ -39,8 +39,8 @@ def test_laws_of_sticks_are_the_assembled_gaussians(kind):
     """Their log evidence, all over of (beta, psi) that they draw, and their means."""
     model = MODELS[kind]
     potential = potential_of(model, model.prior(np.random.default_rng(4), DATA))
-    features, centre, _ = model.trend(DATA)
-    level = model.mean_at_sites(centre, DATA)
+    trend = model.trend(DATA)
+    features, level = trend.features, trend.at(trend.centre)
     rng = np.random.default_rng(5)
     for group in model.groups(DATA):
         columns, family = group.columns, Sticks(model.structure, DATA.sites, group)
@@ -88,7 +88,7 @@ def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
     link = mutant(model.link(DATA), augment=lambda self, rng, psi, counts: told)
     known = mutant(model, link=lambda self, data: link)
     _, mean, var = predict_at(np.random.default_rng(0), known, state, DATA, DATA.new_inputs)
-    centre = model.mean_at_sites(state.beta, DATA)
+    centre = model.trend(DATA).at(state.beta)
     for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
         K = model.covariance.with_log_params(row).cov(DATA.sites)
         cov = np.linalg.solve(np.eye(len(K)) + K * potential.J[:, k], K)

@@ -49,7 +49,7 @@ def test_the_law_of_a_site_is_the_conditional_normal(shared):
     psi, mean, var = _Conditionals(model, data).of(state)
     np.testing.assert_array_equal(psi, state.psi)
     seen = [i for i in range(8) if i != 3]
-    level = model.mean_at_sites(state.beta, data)
+    level = model.trend(data).at(state.beta)
     for j in range(2):
         theta = state.hyperparameters[0 if shared else j]
         K = model.full_covariance(data).with_log_params(np.log(theta)).cov(data.sites)
