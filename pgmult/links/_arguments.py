@@ -14,10 +14,8 @@ def as_psi(psi: ArrayLike, smallest: int, name: str = "psi") -> FloatArray:
     """A finite float64 array whose last axis has at least `smallest` coordinates."""
     array = as_finite(psi, name)
     if array.ndim == 0 or array.shape[-1] < smallest:
-        raise ValueError(
-            f"{name} must have at least {smallest} on its last axis (2 categories or more),"
-            f" got shape {array.shape}"
-        )
+        wanted = f"at least {smallest} on its last axis (2 categories or more)"
+        raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")
     return array
 
 

@@ -23,7 +23,7 @@ from scipy.special import digamma, gammaln, xlogy
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import over_rows
 from pgmult.core import validate
-from pgmult.core.arguments import brief
+from pgmult.core.arguments import as_list
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.typing import ArrayLike, FloatArray, Generator
 
@@ -77,9 +77,8 @@ class Dirichlet:
             Non-negative, rows sum to 1. A probability below the smallest float is 0.
         """
         shape = np.shape(self.concentration) if shape is None else shape
-        if not isinstance(shape, tuple | list):
-            raise TypeError(f"shape must be a tuple of integers, got {brief(shape)}")
-        shape = tuple(validate.as_positive_int(size, "shape", minimum=0) for size in shape)
+        sizes = as_list(shape, "shape", "integers")
+        shape = tuple(validate.as_positive_int(size, "shape", minimum=0) for size in sizes)
         refuse_unaffordable(16.0 * math.prod(shape), "shape", shape)
         alpha = np.broadcast_to(self._concentration_for("shape", shape), shape)
         rows = np.require(alpha, requirements=["C", "A", "W"]).reshape(-1, shape[-1])

@@ -357,12 +357,8 @@ def niw_divergence(q: NormalInverseWishart, prior: NormalInverseWishart) -> floa
     precision, shift = q.dof * np.linalg.inv(q.scale), q.mean - prior.mean
     squares = float(np.einsum("i,ij,j->", shift, precision, shift))
     gaussian = 0.5 * (n * (ratio - 1.0 - math.log(ratio)) + prior.strength * squares)
-    wishart = 0.5 * (
-        q.dof * _log_det(q.scale)
-        - prior.dof * _log_det(prior.scale)
-        - (q.dof - prior.dof) * (n * math.log(2.0) + expected_log_det(q))
-        - q.dof * n
-        + float(np.einsum("ij,ji->", precision, prior.scale))
-    )
+    wishart = q.dof * _log_det(q.scale) - prior.dof * _log_det(prior.scale)
+    wishart -= (q.dof - prior.dof) * (n * math.log(2.0) + expected_log_det(q))
+    wishart = wishart - q.dof * n + float(np.einsum("ij,ji->", precision, prior.scale))
     constants = multigammaln(0.5 * prior.dof, n) - multigammaln(0.5 * q.dof, n)
-    return float(gaussian + wishart + constants)
+    return float(gaussian + 0.5 * wishart + constants)

@@ -99,9 +99,8 @@ class MatrixNormalInverseWishart(Checked):
         if y.ndim != 2 or y.shape[1] != n:
             raise ValueError(f"rows must have shape (rows, {n}), got {y.shape}")
         if x.shape != (len(y), p):
-            raise ValueError(
-                f"covariates must have shape ({len(y)}, {p}) to go with the rows, got {x.shape}"
-            )
+            expected = f"shape ({len(y)}, {p}) to go with the rows"
+            raise ValueError(f"covariates must have {expected}, got {x.shape}")
         if len(y) == 0:
             return self
         surprise, zeros = y - linear_means(x, self.mean), np.zeros(n)

@@ -22,7 +22,7 @@ The largest grouping has Z'Z diagonal: it is eliminated first, and what is left 
 >>> y = 2.0 * rng.normal(size=(30, 1))[codes] + rng.normal(size=(600, 1))
 >>> x = np.ones((600, 1))
 >>> prior = MatrixNormalInverseWishart.weak(np.zeros((1, 1)), x)
->>> regression = MixedRegression.of(prior, y, x, [codes])
+>>> regression = MixedRegression.of(prior, y, x, [(codes, 30)])
 >>> evidence = [regression.log_evidence(np.array([rho])) for rho in (0.01, 1.0, 4.0, 16.0, 64.0)]
 >>> int(np.argmax(evidence))
 2
@@ -31,7 +31,7 @@ The largest grouping has Z'Z diagonal: it is eliminated first, and what is left 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ from pgmult.compiled.linalg import invert_lower, scatter
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.priors.gaussian import lower_cholesky, sample_inverse_wishart
 from pgmult.priors.matrix_normal import MatrixNormalInverseWishart, linear_means
+
+Terms = Sequence[tuple[IntArray | FloatArray, int]]  # designs and numbers of effects
 
 DOF = 3.0  # of the half-t prior of a term's standard deviation, in units of that of Sigma
 _FURTHEST = 30.0  # of |log rho|: the prior stops there, beyond which rho is 0 or 1 / rho is
@@ -94,9 +96,32 @@ class _Solved(NamedTuple):
     log_evidence: float
 
 
+class RowSums(NamedTuple):
+    """What rows say of coefficients, effects and Sigma: it is added where rows are.
+
+    Attributes
+    ----------
+    outer_counts : array, ``(A,)``
+        Rows of each level of the grouping that is eliminated first.
+    outer_pull, outer_cross : arrays, ``(A, n)`` and ``(A, r)``
+        Sums of y - mean' x and of all other columns over each of its levels.
+    gram, pull : arrays, ``(r, r)`` and ``(r, n)``
+        Products of the other columns with each other and with y - mean' x.
+    squares : array, ``(n, n)``
+        Products of y - mean' x with itself.
+    """
+
+    outer_counts: FloatArray
+    outer_pull: FloatArray
+    outer_cross: FloatArray
+    gram: FloatArray
+    pull: FloatArray
+    squares: FloatArray
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedRegression:
-    """What rows say of coefficients, effects and Sigma: sums over rows. Make it by `of`.
+    """The regression given rows. Make it by `of`, or by `of_sums`.
 
     Attributes
     ----------
@@ -107,26 +132,14 @@ class MixedRegression:
         Effects of each term.
     outer : int
         The term that is eliminated first, -1 where none is a grouping.
-    outer_counts : array, ``(A,)``
-        Rows of each of its levels.
-    outer_pull, outer_cross : arrays, ``(A, n)`` and ``(A, r)``
-        Sums of y - mean' x and of all other columns over each of its levels.
-    gram, pull : arrays, ``(r, r)`` and ``(r, n)``
-        Products of the other columns with each other and with y - mean' x.
-    squares : array, ``(n, n)``
-        Products of y - mean' x with itself.
+    sums : RowSums
     """
 
     prior: MatrixNormalInverseWishart
     num_rows: int
     sizes: tuple[int, ...]
     outer: int
-    outer_counts: FloatArray
-    outer_pull: FloatArray
-    outer_cross: FloatArray
-    gram: FloatArray
-    pull: FloatArray
-    squares: FloatArray
+    sums: RowSums
 
     @classmethod
     def of(
@@ -134,55 +147,38 @@ class MixedRegression:
         prior: MatrixNormalInverseWishart,
         rows: FloatArray,
         covariates: FloatArray,
-        designs: "Sequence[IntArray | FloatArray]",
-        sizes: Sequence[int] | None = None,
+        terms: Terms,
     ) -> "MixedRegression":
         """Sums over rows ``(D, n)`` with their covariates ``(D, p)``, O(D (p + n + r)**2).
 
         Parameters
         ----------
-        designs : sequence of arrays
-            A term each: ``(D,)``, the level of each row (-1 for none), or ``(D, A_j)``.
-        sizes : sequence of int, optional
-            Effects of each term; the largest level and one where left out.
+        terms : sequence of pairs
+            The design of each term, ``(D,)``, the level of each row (-1 for none), or
+            ``(D, A_j)``; and the number of its effects.
         """
-        if sizes is None:
-            sizes = [int(x.max()) + 1 if x.ndim == 1 else x.shape[1] for x in designs]
-        y = rows - linear_means(covariates, prior.mean)
-        outer = _outer(designs, sizes)
-        others = [j for j in range(len(designs)) if j != outer]
-        inner = np.concatenate([covariates, *(_columns(designs[j], sizes[j]) for j in others)], 1)
+        y, outer = rows - linear_means(covariates, prior.mean), _outer(terms)
+        others = (_columns(*term) for j, term in enumerate(terms) if j != outer)
+        inner = np.concatenate([covariates, *others], axis=1)
         together, r = np.concatenate([inner, y], axis=1), inner.shape[1]
         both = scatter(together, np.zeros(together.shape[1]))
-        sums = np.zeros((sizes[outer] if outer >= 0 else 0, together.shape[1] + 1))
+        sums = np.zeros((terms[outer][1] if outer >= 0 else 0, together.shape[1] + 1))
         if outer >= 0:
-            codes = np.asarray(designs[outer], dtype=np.int64)
+            codes = np.asarray(terms[outer][0], dtype=np.int64)
             together = np.concatenate([together, np.ones((len(y), 1))], axis=1)
             np.add.at(sums, codes[codes >= 0], together[codes >= 0])
-        return cls(
-            prior, len(y), tuple(sizes), outer, sums[:, -1], sums[:, r:-1], sums[:, :r],
-            both[:r, :r], both[:r, r:], both[r:, r:],
-        )  # fmt: skip
-
-    @property
-    def sums(self) -> tuple[FloatArray, ...]:
-        """What is added where rows are."""
-        return (
-            self.outer_counts, self.outer_pull, self.outer_cross, self.gram, self.pull,
-            self.squares,
-        )  # fmt: skip
+        of_outer = sums[:, -1], sums[:, r:-1], sums[:, :r]
+        return cls.of_sums(
+            prior, len(y), terms, (*of_outer, both[:r, :r], both[:r, r:], both[r:, r:])
+        )
 
     @classmethod
     def of_sums(
-        cls,
-        prior: MatrixNormalInverseWishart,
-        num_rows: int,
-        designs: "Sequence[IntArray | FloatArray]",
-        sizes: Sequence[int],
-        sums: Sequence[FloatArray],
-    ) -> "MixedRegression":
-        """From `sums` over rows of terms like these, under a prior of the same mean."""
-        return cls(prior, num_rows, tuple(sizes), _outer(designs, sizes), *sums)
+        cls, prior: MatrixNormalInverseWishart, num_rows: int, terms: Terms,
+        sums: Iterable[FloatArray],
+    ) -> "MixedRegression":  # fmt: skip
+        """From sums over rows of terms like these, under a prior of the same mean."""
+        return cls(prior, num_rows, tuple(size for _, size in terms), _outer(terms), RowSums(*sums))
 
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
@@ -197,7 +193,7 @@ class MixedRegression:
         if term == self.outer:
             is_term = np.arange(len(variances)) == term
             return lambda rho: self.log_evidence(np.where(is_term, rho, variances))
-        at, n = self._posed(variances, free=term), len(self.squares)
+        at, n = self._posed(variances, free=term), len(self.sums.squares)
         before = [size for j, size in enumerate(self.sizes[:term]) if j != self.outer]
         own = len(self.prior.mean) + sum(before) + np.arange(self.sizes[term])
         others = np.delete(np.arange(len(at.precision)), own)
@@ -225,7 +221,7 @@ class MixedRegression:
         noise = rng.standard_normal((len(at.mean) + len(at.outer), len(Sigma)))
         noise = np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma))
         inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
-        outer = self.outer_pull - np.einsum("ar,rn->an", self.outer_cross, inner)
+        outer = self.sums.outer_pull - np.einsum("ar,rn->an", self.sums.outer_cross, inner)
         outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
         coefficients, effects = np.split(inner, [len(self.prior.mean)])
         before = sum(self.sizes[: max(self.outer, 0)])
@@ -243,16 +239,16 @@ class MixedRegression:
         weights, log_dets = 1.0 / variances, np.log(variances)
         if free >= 0:
             weights[free] = log_dets[free] = 0.0
-        precision = self.gram.copy()
+        precision = self.sums.gram.copy()
         precision[:p, :p] += self.prior.row_precision
         np.einsum("ii->i", precision)[p:] += np.repeat(weights[others], sizes)
         log_det = float(np.sum(sizes * log_dets[others]))
-        outer, pull = np.empty(0), self.pull
-        squares = self.prior.scale + self.squares
+        outer, pull = np.empty(0), self.sums.pull
+        squares = self.prior.scale + self.sums.squares
         if self.outer >= 0:
-            outer = self.outer_counts + 1.0 / variances[self.outer]
+            outer = self.sums.outer_counts + 1.0 / variances[self.outer]
             root = 1.0 / np.sqrt(outer)[:, None]
-            together = np.concatenate([self.outer_cross, self.outer_pull], axis=1) * root
+            together = np.concatenate([self.sums.outer_cross, self.sums.outer_pull], axis=1) * root
             taken, r = scatter(together, np.zeros(together.shape[1])), len(precision)
             precision = precision - taken[:r, :r]
             pull = pull - taken[:r, r:]
@@ -278,13 +274,13 @@ class MixedRegression:
         return -0.5 * len(scale) * log_det - dof * float(np.sum(np.log(diagonal)))
 
 
-def _outer(designs: "Sequence[IntArray | FloatArray]", sizes: Sequence[int]) -> int:
+def _outer(terms: Terms) -> int:
     """The largest grouping, -1 where there is none."""
-    columns = [size if x.ndim == 1 else 0 for x, size in zip(designs, sizes, strict=True)]
+    columns = [size if design.ndim == 1 else 0 for design, size in terms]
     return int(np.argmax(columns)) if any(columns) else -1
 
 
-def _columns(design: "IntArray | FloatArray", size: int) -> FloatArray:
+def _columns(design: IntArray | FloatArray, size: int) -> FloatArray:
     """A term's rows, spelled out: indicators of levels for a grouping."""
     spelled = design[:, None] == np.arange(size) if design.ndim == 1 else design
     return np.asarray(spelled, dtype=np.float64)

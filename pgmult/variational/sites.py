@@ -95,10 +95,8 @@ class LogisticSite(Checked):
 
     def slope(self, psi: FloatArray) -> FloatArray:
         """First derivative of each row's log likelihood."""
-        rows = (psi, self.successes, self.trials)
-        if psi.ndim == 2:
-            return np.asarray(scalar_rows.binomial_slope(*map(np.ravel, rows))).reshape(psi.shape)
-        return np.asarray(scalar_rows.binomial_slope(*rows))
+        rows = map(np.ravel, (psi, self.successes, self.trials))
+        return np.asarray(scalar_rows.binomial_slope(*rows)).reshape(psi.shape)
 
     def expect(self, mean: FloatArray, var: FloatArray) -> Expectation:
         """F, dF/dm and dF/dv."""

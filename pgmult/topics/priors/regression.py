@@ -144,7 +144,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
     def sums(self, state: "StructuralTopicsState", psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
         anywhere = self.prior_of(data, np.eye(len(data.design.names)))
-        statistics = MixedRegression.of(anywhere, psi, data.covariates, *_designs(data))
+        statistics = MixedRegression.of(anywhere, psi, data.covariates, _terms(data))
         return Sums((np.array(len(psi)),), statistics.sums)
 
     def given(
@@ -153,7 +153,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
-        regression = MixedRegression.of_sums(prior, count, *_designs(data), sums.rounded)
+        regression = MixedRegression.of_sums(prior, count, _terms(data), sums.rounded)
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         return _fields(*regression.sample(rng, variances), variances)
 
@@ -174,7 +174,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         if not terms:
             coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
             return _fields(coefficients, np.empty((0, len(Sigma))), Sigma, np.empty(0))
-        regression = MixedRegression.of(prior, psi, data.covariates, *_designs(data))
+        regression = MixedRegression.of(prior, psi, data.covariates, _terms(data))
         variances = np.full(len(terms), self.effect_scale**2)
         return _fields(*regression.sample(rng, variances), variances)
 
@@ -189,10 +189,9 @@ def _fields(
     }  # fmt: skip
 
 
-def _designs(data: StructuredCorpus) -> tuple[list[FloatArray | IntArray], list[int]]:
+def _terms(data: StructuredCorpus) -> list[tuple[FloatArray | IntArray, int]]:
     """Designs and sizes of random terms."""
-    terms = data.design.terms
-    return [term.design for term in terms], [term.size for term in terms]
+    return [(term.design, term.size) for term in data.design.terms]
 
 
 def sample_variances(

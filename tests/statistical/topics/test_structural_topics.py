@@ -146,7 +146,7 @@ def with_prior(**changes):
 
 def sums_of_others(sums, psi, data):
     covariates = np.roll(data.covariates, 1, axis=0)
-    return MixedRegression.of(PRIOR, psi, covariates, [], []).sums
+    return MixedRegression.of(PRIOR, psi, covariates, []).sums
 
 
 BROKEN_MODELS = {

@@ -57,11 +57,16 @@ def student_evidence(prior, rows, columns):
     )  # fmt: skip
 
 
+def regression_of(prior, rows, x, designs):
+    sizes = [int(d.max()) + 1 if d.ndim == 1 else d.shape[1] for d in designs]
+    return MixedRegression.of(prior, rows, x, [*zip(designs, sizes, strict=True)])
+
+
 @pytest.mark.parametrize("chosen", [[0, 1, 2], [1, 2], [2], [0], []])
 def test_the_evidence_is_a_matrix_t(prior, problem, chosen):
     rows, x, designs = problem
     designs = [designs[j] for j in chosen]
-    regression = MixedRegression.of(prior, rows, x, designs)
+    regression = regression_of(prior, rows, x, designs)
     found, expected = [], []
     for factor in (1.0, 4.0, 0.01):
         variances = factor * VARIANCES[chosen]
@@ -73,7 +78,7 @@ def test_the_evidence_is_a_matrix_t(prior, problem, chosen):
 @pytest.mark.parametrize("chosen", [[0, 1, 2], [0, 2], [2], [0]])
 def test_the_evidence_along_a_term_is_that_of_all_variances(prior, problem, chosen):
     rows, x, designs = problem
-    regression = MixedRegression.of(prior, rows, x, [designs[j] for j in chosen])
+    regression = regression_of(prior, rows, x, [designs[j] for j in chosen])
     for term in range(len(chosen)):
         along = regression.evidence_along(VARIANCES[chosen], term)
         for variance in (1e-9, 0.4, 3.0, 1e9):
@@ -90,7 +95,7 @@ def _arranged(whole, rows):
 
 def test_draws_are_those_of_the_dense_regression(rng, prior, problem):
     rows, x, designs = problem
-    regression = MixedRegression.of(prior, rows, x, designs)
+    regression = regression_of(prior, rows, x, designs)
     whole, columns = dense(prior, x, designs, VARIANCES)
     posterior = whole.condition(rows, columns)
     num_draws = 6_000
