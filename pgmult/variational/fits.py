@@ -38,11 +38,12 @@ from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational.ascent import Climb, invert, slack
+from pgmult.variational.ascent import invert, slack
 from pgmult.variational.sites import Site
 
 _LOG_2PI = math.log(2.0 * math.pi)
 _ROUNDING = 1e-8  # of a derivative that must not be positive
+_MOST_HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +167,15 @@ def fit_sites(
         level = float(value.sum() - 0.5 * gap @ precision0 @ gap + 0.5 * entropy)
         return _Point(mean, precision, cov, level, d_mean, d_var)
 
+    def climb(q: _Point, share: float, way: ArrayLike, turn: ArrayLike) -> tuple[_Point, float]:
+        """Take a share of a step, halved until L does not fall; q itself if it always does."""
+        for _ in range(_MOST_HALVINGS):
+            new = at(q.mean + np.multiply(share, way), q.precision + np.multiply(share, turn))
+            if new.level >= q.level - slack(q.level):
+                return new, share
+            share *= 0.5
+        return q, share
+
     try:
         current = at(_as_row(start, "start", mean0), precision0)
     except (ValueError, IndexError) as error:
@@ -174,25 +184,18 @@ def fit_sites(
         raise ValueError(f"site must have derivatives {offsets.shape}, got {current.d_mean.shape}")
     if not math.isfinite(current.level):
         raise ValueError(f"site must have finite values under the prior, got {current.level}")
-    share, length, iteration, converged = np.ones(1), math.inf, 0, False
+    share, iteration, converged = 1.0, 0, False
     while iteration < max_iterations and not converged:
         iteration += 1
         before = current
         if (current.d_var > _ROUNDING).any():
             raise ValueError(f"site must not rise with a variance, got {current.d_var.max():.3g}")
-        way = precision0 - 2.0 * matrix.T @ (current.d_var[:, None] * matrix) - current.precision
-        climb = Climb(current.level, share=np.minimum(1.0, 2.0 * share))
-        for _ in climb:
-            turned = at(current.mean, current.precision + climb.share * way)
-            climb.accept(turned.level)
-        current, share = (before if climb.stuck.any() else turned), climb.share
+        turn = precision0 - 2.0 * matrix.T @ (current.d_var[:, None] * matrix) - current.precision
+        current, share = climb(current, min(1.0, 2.0 * share), 0.0, turn)
         gradient = matrix.T @ current.d_mean - precision0 @ (current.mean - mean0)
         step = current.cov @ gradient
-        length, climb = math.sqrt(max(float(step @ gradient), 0.0)), Climb(current.level)
-        for _ in climb:
-            moved = at(current.mean + climb.share * step, current.precision)
-            climb.accept(moved.level)
-        current = current if climb.stuck.any() else moved
+        length = math.sqrt(max(float(step @ gradient), 0.0))
+        current, _ = climb(current, 1.0, step, 0.0)
         still = max(tolerance * tolerance * size, float(slack(current.level)))
         converged = length <= tolerance and abs(current.level - before.level) <= still
     q = current.mean[None], current.cov[None], np.array([current.level])

@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 
+from examples.papers.climb import Climb
 from examples.papers.regressions.designs import Centred, Design
 from examples.papers.regressions.mixing import Mixing
 from examples.papers.regressions.sites import Site
@@ -56,7 +57,7 @@ from pgmult.core.arguments import as_kind, as_real
 from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.priors.gaussian import MvNormal
-from pgmult.variational.ascent import Climb, invert, slack
+from pgmult.variational.ascent import invert, slack
 
 _PLAIN = 10  # iterations of separate groups before mixing: enough for what is near Newton's method
 _ROUNDING = 1e-8  # of a message's precision

@@ -41,13 +41,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln, polygamma
 
+from examples.papers.climb import Climb
 from pgmult.core.arguments import as_flag, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_positive_int
 from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.fits.mean_field import as_words
 from pgmult.topics.scores.completion import CompletionScore
-from pgmult.variational.ascent import Climb, HasHistory, has_settled
+from pgmult.variational.ascent import HasHistory, has_settled
 
 _LONGEST_STEP = 3.0  # of a log parameter
 _LEAST_CURVATURE = 1e-8  # relative to the largest

@@ -73,6 +73,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from examples.papers.climb import Climb
 from examples.papers.wang2013.derivatives import RowObjectives, check_derivatives, trace_gradient
 from pgmult.compiled.linalg import invert_rows
 from pgmult.compiled.rows import over_rows
@@ -80,7 +81,6 @@ from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite, as_positive_int
 from pgmult.variational import GaussianRows
-from pgmult.variational.ascent import Climb
 
 _GRAIN = 16  # systems that a thread takes at least
 _LEAST_CURVATURE = 1e-8  # of an eigenvalue, relative to the largest
