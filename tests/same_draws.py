@@ -106,14 +106,14 @@ def forget_a_block(monkeypatch):
     """From now on nothing is added of what the first block of a sweep says."""
     right = blocks._total
 
-    def total(act, count, first, threads):
-        def say(i):
-            sums = act(i)
+    def total(act, count, first, workers):
+        def say(i, worker):
+            sums = act(i, worker)
             if first + i == 0:
                 sums = blocks.Sums(*(tuple(0 * value for value in values) for values in sums))
             return sums
 
-        return right(say, count, first, threads)
+        return right(say, count, first, workers)
 
     monkeypatch.setattr(blocks, "_total", total)
     allocate = WordTables.allocate

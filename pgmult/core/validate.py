@@ -3,9 +3,11 @@
 Every message says the value, where it stands, what was expected and a hint.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 T = TypeVar("T")
@@ -188,3 +190,20 @@ def new_key(rng: np.random.Generator) -> NDArray[np.uint64]:
     if isinstance(bits, _OF_64_BITS):  # the same numbers, in a tenth of the time
         return bits.random_raw(2)
     return rng.integers(0, 2**64, size=2, dtype=np.uint64)
+
+
+def keyed_generator(
+    key: NDArray[np.uint64], counter: Sequence[int] | None = None
+) -> np.random.Generator:
+    """The generator of ``numpy.random.Philox(key=key, counter=counter)``, in half the time."""
+    return np.random.Generator(np.random.Philox(_Key(key), counter=counter))
+
+
+class _Key(ISeedSequence):
+    """The key itself: without a seed Philox asks the system for one, though it has a key."""
+
+    def __init__(self, key: NDArray[np.uint64]):
+        self._key = key
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return self._key

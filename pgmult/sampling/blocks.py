@@ -38,7 +38,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, reduce
 from itertools import count, pairwise
-from threading import Lock, get_ident
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -48,7 +48,7 @@ from pgmult.core.arguments import brief
 from pgmult.core.parameters import whole
 from pgmult.core.sweeps import Sampled, sampler_of
 from pgmult.core.typing import Array, FloatArray, Generator, IntArray, variable
-from pgmult.core.validate import new_key
+from pgmult.core.validate import keyed_generator, new_key
 
 BLOCK_ROWS = 2048
 """Rows of a block, unless a model says otherwise."""
@@ -232,7 +232,8 @@ class SweepsInBlocks(Generic[Data, State]):
 
     def log_likelihood(self, state: State, data: Data) -> float:
         """Log probability of the observations given the state, up to a constant."""
-        return log_likelihood(self, state, data)
+        shard = Shard(self, data)
+        return float(shard.summaries(state).result(len(shard.parts(state))).rounded[0])
 
 
 class SampledInBlocks(Sampled[Data, State], SweepsInBlocks[Data, State]):
@@ -296,7 +297,7 @@ def blocks(num_rows: int, block_rows: int) -> list[slice]:
 
 def block_rng(key: Key, b: int, answer: int = 0) -> Generator:
     """The generator of block b in the sweep of this key, for its step or one of its answers."""
-    return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, answer, b]))
+    return keyed_generator(key, [0, 0, answer, b])
 
 
 @dataclass(slots=True)
@@ -448,6 +449,10 @@ def with_rows_of(model: Any, shared: State, state: State) -> State:
     return replace(shared, **local_fields(model, state))
 
 
+Moved = tuple[State, object, Sums]
+"""A block after its step or an answer: its state, what it has in hand, and its sums."""
+
+
 class MovedRows(NamedTuple, Generic[State]):
     """Neighbouring rows after their step of a sweep, or an answer.
 
@@ -523,15 +528,18 @@ class Shard(Generic[Data, State]):
             Whether the rows of `state` may be written over: then no more than one block of them
             is in memory twice, for each thread.
         """
-        model, num_blocks = self.model, len(self.parts(state))
-        # a block alone counts by itself as well; made here, as large as this thread's workers ask
-        tables = _Tables(None if num_blocks == 1 else model.sweep_tables(state, self.data))
+        model, num_blocks, tables = self.model, len(self.parts(state)), list[Tables]()
+        if num_blocks > 1:  # a block alone counts by itself as well
+            first, others = model.sweep_tables(state, self.data), self._workers(num_blocks) - 1
+            # made here: they are as large as this thread's workers ask
+            tables = [] if first is None else [first, *(first.another() for _ in range(others))]
 
-        def move(rng: Any, here: State, of: Data, _: int) -> tuple[State, object, Sums]:
-            return model.local_step(rng, here, of, *tables.mine())
+        def move(rng: Any, here: State, of: Data, _: int, worker: int) -> Moved[State]:
+            return model.local_step(rng, here, of, *tables[worker : worker + 1])
 
         moved = self._each((key, 0), state, move, num_blocks, overwrite)
-        moved.total.exact.extend(tables.counts())
+        counts = (of_worker.counts() for of_worker in tables)
+        moved.total.exact += [reduce(np.add, same) for same in zip(*counts, strict=True)]
         return moved
 
     def answers(self, key: Key, number: int, ask: Ask, moved: MovedRows[State]) -> MovedRows[State]:
@@ -540,7 +548,7 @@ class Shard(Generic[Data, State]):
         Their rows in `moved` may be written over.
         """
 
-        def move(rng: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
+        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Moved[State]:
             return self.model.answer(ask, rng, here, moved.held[i], of)
 
         seed = (key, number) if ask.draws else None
@@ -552,7 +560,7 @@ class Shard(Generic[Data, State]):
         table = self.model.summary_table(state, self.data)
         given = () if table is None else (table,)
 
-        def move(_: Any, here: State, of: Data, i: int) -> tuple[State, object, Sums]:
+        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Moved[State]:
             return here, None, self.model.local_summary(here, of, *given)
 
         return self._each(None, state, move, len(self.parts(state))).total
@@ -561,19 +569,21 @@ class Shard(Generic[Data, State]):
         """The rows of each block."""
         return blocks(num_rows(self.model, state, self.data), self.model.block_rows)
 
+    def _workers(self, num_blocks: int) -> int:
+        return max(1, min(self.threads, num_blocks))
+
     def _each(
-        self, seed: tuple[Key, int] | None, state: State,
-        move: Callable[[Any, State, Data, int], tuple[State, object, Sums]], num_blocks: int,
-        overwrite: bool = True,
+        self, seed: tuple[Key, int] | None, state: State, move: Callable[..., Moved[State]],
+        num_blocks: int, overwrite: bool = True,
     ) -> MovedRows[State]:  # fmt: skip
-        """`move` of every block: its generator, rows, data and number among these."""
+        """`move` of every block: its generator, rows, data, number among these, and worker."""
         model, data, first = self.model, self.data, self.first
         held: list[object] = [None] * num_blocks
 
-        def moved(i: int, here: State, of: Data) -> tuple[State, Sums]:
+        def moved(i: int, here: State, of: Data, worker: int = 0) -> tuple[State, Sums]:
             rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
             try:
-                after, held[i], sums = move(rng, here, of, i)
+                after, held[i], sums = move(rng, here, of, i, worker)
             except Exception as error:
                 _renumber_row(error, model, first + i)
                 raise
@@ -586,11 +596,11 @@ class Shard(Generic[Data, State]):
         parts, lock = self.parts(state), Lock()
         whole: Any = state if overwrite else None
 
-        def act(i: int) -> Sums:
+        def act(i: int, worker: int) -> Sums:
             nonlocal whole
             place = cells(data, parts[i])
             here = take_rows(model, state, place)
-            after, sums = moved(i, here, data.rows(parts[i]))
+            after, sums = moved(i, here, data.rows(parts[i]), worker)
             with lock:
                 if whole is None:
                     whole = empty_rows(model, after, _num_cells(model, state))
@@ -598,59 +608,34 @@ class Shard(Generic[Data, State]):
                 put_rows(model, whole, place, after)
             return sums
 
-        total = _total(act, num_blocks, first, self.threads)
+        total = _total(act, num_blocks, first, self._workers(num_blocks))
         return MovedRows(whole, held, total)
 
 
-class _Tables:
-    """Tables that blocks share, if the model has any: each thread counts in its own."""
-
-    def __init__(self, first: Tables | None):
-        self._first, self._lock = first, Lock()
-        self._of_threads: dict[int, Tables] = {}
-
-    def mine(self) -> tuple[Tables, ...]:
-        """The tables in which this thread counts, or none."""
-        if self._first is None:
-            return ()
-        with self._lock:
-            tables, me = self._of_threads, get_ident()
-            if me not in tables:
-                tables[me] = self._first.another() if tables else self._first
-            return (tables[me],)
-
-    def counts(self) -> list[IntArray]:
-        """What all threads have counted."""
-        counts = [tables.counts() for tables in self._of_threads.values()]
-        return [reduce(np.add, same) for same in zip(*counts, strict=True)]
-
-
-def _total(act: Callable[[int], Sums], count: int, first: int, threads: int) -> Total:
-    """The total of ``act(i)`` for so many blocks, of which each thread takes the next."""
+def _total(act: Callable[[int, int], Sums], count: int, first: int, workers: int) -> Total:
+    """The total of ``act(i, worker)`` for so many blocks, of which each worker takes the next."""
     total, lock = Total(), Lock()
     left = iter(range(count))
 
-    def work() -> None:
+    def work(worker: int) -> None:
         began, mine = time.thread_time(), Total()
         for i in left:
-            sums = act(i)
+            sums = act(i, worker)
             mine.add_exact(sums.exact)
             with lock:  # siblings meet here, so that few nodes are in memory
                 total.put((0, first + i), sums.rounded)
         with lock:
-            if mine.exact:  # else there was no block left for this thread
+            if mine.exact:  # else there was no block left for this worker
                 total.add_exact(mine.exact)
             total.cpu += time.thread_time() - began
 
-    others = min(threads, count) - 1
-    if others < 1:
-        work()
+    if workers == 1:
+        work(0)
         return total
-    with ThreadPoolExecutor(others, "pgmult-blocks") as pool:
-        helpers = [pool.submit(work) for _ in range(others)]
-        work()
-    for helper in helpers:
-        helper.result()
+    with ThreadPoolExecutor(workers - 1, "pgmult-blocks") as pool:
+        others = pool.map(work, range(1, workers))
+        work(0)
+    list(others)  # an error of theirs
     return total
 
 
@@ -688,12 +673,6 @@ def _renumber_row(error: Exception, model: Any, b: int) -> None:
         error.args = (text, *error.args[1:])
 
 
-def log_likelihood(model: SweepsInBlocks[Data, State], state: State, data: Data) -> float:
-    """The log likelihood of all rows, added up over blocks."""
-    shard = Shard(model, data)
-    return float(shard.summaries(state).result(len(shard.parts(state))).rounded[0])
-
-
 def shared_variable(
     model: SweepsInBlocks[Data, State], state: State, summary: Sums, data: Data, name: str
 ) -> object:
@@ -709,15 +688,7 @@ def shared_variable(
     data : data
         Without its rows.
     name : str
-
-    Raises
-    ------
-    ValueError
-        If it has a value for each row.
     """
-    if is_of_rows(model, name):
-        axis = model.dims[name][0]
-        raise ValueError(f"{name} has a value for each {axis}, got no {axis}s")
     if name in model.summary_names:
         return model.summarized(name, state, summary, data)
     return variable(model, state, data, name)

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.core.validate import as_counts, as_finite, as_positive_int
+from pgmult.core.validate import as_counts, as_finite, as_positive_int, keyed_generator
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
@@ -225,7 +225,7 @@ def forecast(
     drawn = np.empty((*simulated.shape, ahead.num_symbols * (sizes is not None)), np.int64)
     for q, key in enumerate(keys):
         inputs = None if u is None else u[q * steps : (q + 1) * steps]
-        stream = np.random.Generator(np.random.Philox(key=key))
+        stream = keyed_generator(key)
         states = _simulated_states(stream, model, last[:, q], _of(inputs, slice(asked)), asked)
         for block in _blocks(asked, len(draws) * number * ahead.num_symbols):
             probs = _probs_of(draws, model, states[:, :, block], _of(inputs, block))

@@ -31,7 +31,7 @@ from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.core.validate import new_key
+from pgmult.core.validate import keyed_generator, new_key
 from pgmult.priors.gaussian import lower_cholesky
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.compiled.gaussian_chains import GaussianChains, sample_chains
@@ -133,7 +133,7 @@ class LinearDynamics:
         rule: x_t is a draw given all up to t, moved by F A' P_{t+1}^-1 times what the next state is
         off.
         """
-        rng = np.random.Generator(np.random.Philox(key=key))
+        rng = keyed_generator(key)
         (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
         noise_root, out = lower_cholesky(Q), np.empty(self.shape)
         for first, end in pairwise(self.offsets.tolist()):

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import Generator
-from pgmult.core.validate import new_key
+from pgmult.core.validate import keyed_generator, new_key
 from pgmult.sequences.compiled import particles
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
@@ -71,7 +71,7 @@ def own_streams(keys: NDArray[np.uint64]) -> list[Generator]:
     for key in keys:
         copies[key.tobytes()] += 1
         counter = [0, 0, 0, copies[key.tobytes()]]
-        streams.append(np.random.Generator(np.random.Philox(key=key, counter=counter)))
+        streams.append(keyed_generator(key, counter))
     return streams
 
 

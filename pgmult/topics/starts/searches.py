@@ -38,7 +38,7 @@ import numpy as np
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_repeats
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.core.validate import new_key
+from pgmult.core.validate import keyed_generator, new_key
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.topics.compiled import starts as compiled
 from pgmult.topics.compiled.collapsed import Tallies
@@ -284,7 +284,7 @@ def search_leaves(
 
     Leaves run in parallel on the threads of the enclosing `row_threads`.
     """
-    generators = [np.random.Generator(np.random.Philox(key=new_key(rng))) for _ in range(leaves)]
+    generators = [keyed_generator(new_key(rng)) for _ in range(leaves)]
 
     def run(worker: int, start: int, stop: int) -> list[Searched]:
         with row_threads(1):
