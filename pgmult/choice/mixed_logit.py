@@ -179,13 +179,13 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
     ) -> MixedLogitState:  # fmt: skip
         """A population and tastes drawn from approximations of their posterior."""
         frame = Frame.of(data)
-        q = base + metric @ rng.standard_normal(len(base))
+        population = frame.population(base + metric @ rng.standard_normal(len(base)))
         white = rng.standard_normal(frame.empty(len(data.random)).shape)
         state = MixedLogitState(
-            **frame.shared_outside(frame.population(q)), tastes=frame.tastes_outside(white),
-            base=base, metric=metric, parts=parts,
+            **frame.shared_outside(population), tastes=frame.tastes_outside(white), base=base,
+            metric=metric, parts=parts,
         )  # fmt: skip
-        return self.carried(None, state, white, data, q)[0]
+        return self.carried(None, state, white, data, *population)[0]
 
     def local_step(
         self, rng: Generator, state: MixedLogitState, data: ChoiceRows
@@ -206,8 +206,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
                 population, Noise(normal, lengths, exponential, self.kicks), (tastes, white),
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
-        q = frame.pack(population)
-        return moved, white, self.carried(None, moved, white, data, q)[2]
+        population = frame.population(frame.pack(population))
+        return moved, white, self.carried(None, moved, white, data, *population)[2]
 
     def lengths(self, rng: Generator, state: MixedLogitState) -> FloatArray:
         """Lengths of the steps of people's paths, which must not depend on their tastes."""
@@ -215,22 +215,27 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
 
     def carried(
-        self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, q: FloatArray
+        self,
+        rng: None,
+        state: MixedLogitState,
+        white: FloatArray,
+        data: ChoiceRows,
+        *population: FloatArray,
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Tastes carried along; log density of a block's people, and its slope in (mean, b, root).
 
         Parameters
         ----------
-        q : array
-            Coordinates of the population, of scaled attributes.
+        population : arrays
+            Mean, coefficients and root of the population, of scaled attributes.
         white : array, ``(num_attributes, num_lanes)``
             Distances of tastes from their means, in standard deviations.
         """
-        frame, d, population = Frame.of(data), len(white), Frame.of(data).population(q)
+        frame, d = Frame.of(data), len(white)
         tastes, values, of_root = frame.empty(d), frame.empty(), frame.empty(d, d)
         slopes = frame.empty(d + len(state.coefficients))
         frame.over(
-            carry_rows, laid_out(data), sites_of(data, state.base), population, white,
+            carry_rows, laid_out(data), sites_of(data, state.base), Population(*population), white,
             (tastes, values, slopes, of_root),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
@@ -249,29 +254,31 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         step = _TURN / parts * rng.uniform(0.8, 1.2)
         cos, sin = math.cos(step), math.sin(step)
         momentum = rng.standard_normal(len(z))
-        value, slope = self.log_density(frame, base + metric @ z, sums)
+        value, slope = self.log_density(frame, frame.population(base + metric @ z), sums)
         gain = 0.5 * float(momentum @ momentum) - value
         with np.errstate(over="ignore", invalid="ignore"):
             for stage in range(1, parts + 1):
                 momentum = momentum + 0.5 * step * (slope @ metric + z)
                 z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-                q = base + metric @ z
-                sums = ask(Ask("carried", (q,), moves=stage == parts, draws=False))
-                value, slope = self.log_density(frame, q, sums)
+                population = frame.population(base + metric @ z)
+                sums = ask(Ask("carried", population, moves=stage == parts, draws=False))
+                value, slope = self.log_density(frame, population, sums)
                 momentum = momentum + 0.5 * step * (slope @ metric + z)
             gain += value - 0.5 * float(momentum @ momentum)
         if gain > -rng.standard_exponential():
-            return replace(state, **frame.shared_outside(frame.population(q)))
-        ask(Ask("carried", (start,), moves=True, draws=False))
+            return replace(state, **frame.shared_outside(population))
+        ask(Ask("carried", frame.population(start), moves=True, draws=False))
         return state
 
-    def log_density(self, frame: Frame, q: FloatArray, sums: Sums) -> tuple[float, FloatArray]:
+    def log_density(
+        self, frame: Frame, population: Population, sums: Sums
+    ) -> tuple[float, FloatArray]:
         """Log density of the population's coordinates, and its slope, given the sums over people.
 
         -inf where a number is not finite.
         """
         values, slopes, of_root = sums.rounded
-        mean, b, root = frame.population(q)
+        mean, b, root = population
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             prior, prior_slope = _log_prior_root(root, self.sd_scale, frame.diagonal)
             alike = np.append(mean, b)
@@ -279,7 +286,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
             slope = np.append(slopes - alike / self.mean_scale**2, of_coordinates)
             value = float(values[0]) + prior - 0.5 * float(alike @ alike) / self.mean_scale**2
         if not (np.isfinite(value) and np.isfinite(slope).all()):
-            return -math.inf, np.zeros_like(q)
+            return -math.inf, np.zeros_like(slope)
         return value, slope
 
     def local_summary(self, state: MixedLogitState, data: ChoiceRows) -> Sums:
@@ -296,7 +303,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
 
     def sds(self, state: MixedLogitState, data: ChoiceRows) -> FloatArray:
         """Standard deviations of tastes."""
-        return np.sqrt(np.diagonal(state.cov))
+        return np.sqrt(state.cov.diagonal())
 
 
 def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[float, FloatArray]:
@@ -306,11 +313,11 @@ def _log_prior_root(root: FloatArray, sd_scale: float, diagonal: bool) -> tuple[
     (2013, property 2) times the Jacobian is prod_k (nu v_k + D_kk^2 / A^2)^-((nu + d) / 2), where v
     is the diagonal of (U U')^-1: smooth where a standard deviation is 0, of either sign.
     """
-    d, scales = len(root), np.diagonal(root)
+    d, scales = len(root), root.diagonal()
     power = _DOF + (1 if diagonal else d)
     inverse = np.linalg.inv(root / scales[:, None])
     precision = inverse.T @ inverse
-    inside = _DOF * np.diagonal(precision) + (scales / sd_scale) ** 2
+    inside = _DOF * precision.diagonal() + (scales / sd_scale) ** 2
     slope = power * (precision * (_DOF / inside)) @ inverse.T
     np.fill_diagonal(slope, -power * scales / sd_scale**2 / inside)
     return -0.5 * power * float(np.log(inside).sum()), slope

@@ -104,7 +104,7 @@ class Frame(NamedTuple):
 
     def pack(self, population: Population) -> FloatArray:
         """Coordinates of a population."""
-        scales = np.diagonal(population.root)
+        scales = population.root.diagonal()
         turned = population.root / scales[:, None]
         np.fill_diagonal(turned, scales)
         return np.concatenate([population.mean, population.b, turned[self.where]])
@@ -114,7 +114,7 @@ class Frame(NamedTuple):
         d, f = len(self.factor), len(self.of_fixed)
         root = np.zeros((d, d))
         root[self.where] = q[d + f :]
-        scales = np.diagonal(root).copy()
+        scales = root.diagonal().copy()
         root *= scales[:, None]
         np.fill_diagonal(root, scales)
         return Population(q[:d], q[d : d + f], root)
@@ -122,7 +122,7 @@ class Frame(NamedTuple):
     def jacobian(self, root: FloatArray) -> FloatArray:
         """Derivatives of the entries of the root in their coordinates."""
         rows, columns = self.where
-        scales, unit = np.diagonal(root), root[rows, columns] / np.diagonal(root)[rows]
+        scales, unit = root.diagonal(), root[rows, columns] / root.diagonal()[rows]
         out = np.diag(np.where(rows == columns, 1.0, scales[rows]))
         out[np.arange(len(rows)), np.flatnonzero(rows == columns)[rows]] = unit
         return out
@@ -242,8 +242,9 @@ def _climbed(data: ChoiceRows, model: "MixedLogit") -> FloatArray:
         state = model.near(rng, data, base, np.zeros((len(base),) * 2), PARTS)
 
         def loss(q: FloatArray, state: "MixedLogitState" = state) -> tuple[float, FloatArray]:
-            sums = model.carried(None, state, white, data, q)[2]
-            value, slope = model.log_density(frame, q, sums)
+            population = frame.population(q)
+            sums = model.carried(None, state, white, data, *population)[2]
+            value, slope = model.log_density(frame, population, sums)
             return -value, -slope
 
         base = minimize(loss, base, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x

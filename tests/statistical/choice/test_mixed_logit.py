@@ -51,21 +51,21 @@ def around_sites(self, rng, state, rows):
     """Tastes at the end of a path around sites, whatever the likelihood says."""
     frame = Frame.of(rows)
     white = rng.standard_normal(frame.tastes_inside(state).shape)
-    q = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
-    return self.carried(None, state, white, rows, q)
+    population = frame.inside(state.mean, state.cov, state.coefficients)
+    return self.carried(None, state, white, rows, *population)
 
 
-def without_volume(self, rng, state, white, rows, q):
+def without_volume(self, rng, state, white, rows, *population):
     """The density of tastes, not of their white noise."""
-    state, white, sums = MixedLogit.carried(self, rng, state, white, rows, q)
-    root, J = Frame.of(rows).population(q).root, np.moveaxis(sites_of(rows, state.base).J, -1, 0)
+    state, white, sums = MixedLogit.carried(self, rng, state, white, rows, *population)
+    root, J = population[-1], np.moveaxis(sites_of(rows, state.base).J, -1, 0)
     volume = 0.5 * np.linalg.slogdet(np.eye(len(root)) + root.T @ J @ root)[1].sum()
     return state, white, sums._replace(rounded=(sums.rounded[0] + volume, *sums.rounded[1:]))
 
 
-def left_behind(self, rng, state, white, rows, q):
+def left_behind(self, rng, state, white, rows, *population):
     """Tastes that a path of the population does not carry along."""
-    return state, white, MixedLogit.carried(self, rng, state, white, rows, q)[2]
+    return state, white, MixedLogit.carried(self, rng, state, white, rows, *population)[2]
 
 
 def short_where_liked(self, rng, state):

@@ -246,7 +246,8 @@ def test_the_slope_of_paths_of_the_population_is_a_derivative(formula, more):
     white = rng.normal(size=frame.tastes_inside(state).shape)
 
     def density(q):
-        return model.log_density(frame, q, model.carried(None, state, white, rows, q)[2])
+        law = frame.population(q)
+        return model.log_density(frame, law, model.carried(None, state, white, rows, *law)[2])
 
     ends = [[density(q + h * e)[0] for h in (1e-5, -1e-5)] for e in np.eye(len(q))]
     expected = -np.diff(ends)[:, 0] / 2e-5
@@ -264,10 +265,9 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
     alone[:, own] = white[:, own]
     for _ in range(3):
         law = frame.population(0.5 * rng.normal(size=len(state.base)))
-        q = frame.pack(law)
 
-        def tastes(white, q=q):
-            placed = model.carried(None, state, white, rows, q)[0]
+        def tastes(white, law=law):
+            placed = model.carried(None, state, white, rows, *law)[0]
             return frame.tastes_inside(placed)[:, own], placed
 
         ends = [[tastes(white + h * e[:, None])[0] for h in (1e-5, -1e-5)] for e in np.eye(2)]
@@ -280,7 +280,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
         prior = multivariate_normal(law.mean, law.root @ law.root.T).logpdf(here[:, 0])
         expected = likelihood + prior + volume
         found = model.carried(
-            None, replace(state, tastes=state.tastes[own]), alone, rows.rows(own), q
+            None, replace(state, tastes=state.tastes[own]), alone, rows.rows(own), *law
         )[2].rounded[0]
         np.testing.assert_allclose(found[0] - expected, np.log(2.0 * np.pi), rtol=1e-6)
 
