@@ -196,7 +196,8 @@ def keyed_generator(
     key: NDArray[np.uint64], counter: Sequence[int] | None = None
 ) -> np.random.Generator:
     """The generator of ``numpy.random.Philox(key=key, counter=counter)``, in half the time."""
-    return np.random.Generator(np.random.Philox(_Key(key), counter=counter))
+    seed: Any = _Key(key)
+    return np.random.Generator(np.random.Philox(seed, counter=counter))
 
 
 class _Key(ISeedSequence):
