@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import combinations, compress, count, groupby, pairwise, product
+from itertools import chain, combinations, compress, count, groupby, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,16 +64,18 @@ class Guess(NamedTuple):
         return Section(self.title, self.why, head=("command",), rows=rows, lines=lambda _: pasted)
 
 
-def naming(**columns: ColumnGuess | None) -> list[Option]:
-    """Options that name a column each, those without one left out."""
-    return [(f"--{name}", [c.name]) for name, c in columns.items() if c is not None]
+def options_of(**values: Any) -> list[Option]:
+    """Options with a value or a list of values each, those without one left out."""
+    there = {name: x for name, x in values.items() if x not in (None, "", [])}
+    return [(f"--{name}", x if isinstance(x, list) else [x]) for name, x in there.items()]
 
 
 def command_of(words: Iterable[object], options: Iterable[Option]) -> str:
     """A command with its words quoted, over several lines where it is long."""
     lines = [""]
     for name, values in [("pgmult", words), *options]:
-        option = " ".join([name, *(shlex.quote(str(value)) for value in values)])
+        texts = (str(x.name if isinstance(x, ColumnGuess) else x) for x in values)
+        option = " ".join([name, *map(shlex.quote, texts)])
         if lines[-1].strip() and len(f"{lines[-1]} {option}") > _WIDTH:
             lines.append("   ")
         lines[-1] = f"{lines[-1]} {option}" if lines[-1] else option
@@ -109,9 +111,10 @@ class Guesses:
             weighs = {c for c in self.columns if c.is_called("weight", "design")} - {last}
             self.columns = [c for c in self.columns if c not in weighs]
         self.categories = [c for c in self.columns if c.is_category]
-        times = [c for c in self.columns if c.is_time and not c.cycle]
-        times.sort(key=lambda c: (not c.is_dates, not c.is_called("year")))
-        self.time = times[0] if times else None
+        times = (c for c in self.columns if c.is_time and not c.cycle)
+        self.time = min(
+            times, key=lambda c: (not c.is_dates, not c.is_called("year")), default=None
+        )
         counts = [c for c in self.columns if c.is_count and c is not self.time]
         several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
@@ -130,10 +133,8 @@ class Guesses:
         self.people = next((c for c in repeated if c in people), None)  # who have several rows
         self.turned = self._samples_side_by_side()
         self.subject = list[ColumnGuess]()  # what the file is called after
-        self.of_trials = list[ColumnGuess]()  # successes and trials
+        self.formula = ""
         self.formula, self.counted = self._counts_side_by_side()
-        if self.formula.startswith("p("):
-            self.of_trials = self.counted
         if not self.counted:
             stem = re.split(r"[\W_]+", path.stem.lower())
             stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
@@ -213,8 +214,8 @@ class Guesses:
         most = MOST_OUTCOMES + (MOST_OUTCOMES // 2 if c.is_outcome == 2 else 0)
         numbers = c.is_yes_or_no or c.is_code or (c.is_scale and c not in self.identifiers)
         numbers = numbers or (c in self.subject and c.kind == "whole numbers")
-        if c.is_code and self.of_trials:
-            numbers = not _is_at_most(c, self.of_trials[1])
+        if c.is_code and self.formula.startswith("p("):
+            numbers = not _is_at_most(c, self.counted[1])
         return numbers or (c.is_category and len(c.counts) <= most)
 
     def _is_of_a_time(self, c: ColumnGuess) -> bool:
@@ -243,16 +244,15 @@ class Guesses:
         return score - 2.0 * c.missing / max(1, self.num_rows)
 
     def _regression(self) -> Guess | None:
-        outcomes, is_part = self.outcomes(), bool(self.of_trials)
-        counts = self.counted
+        outcomes, counts, is_part = self.outcomes(), self.counted, self.formula.startswith("p(")
         best = self._score(outcomes[0]) if outcomes else -1.0
         is_named = bool(outcomes) and outcomes[0].is_outcome == 2 and outcomes[0] not in counts
         if best >= 2.0 and counts != self._shares():
             counts = counts if not is_named and (is_part or len(counts) > 2) else []
-        commands, names, limited = [], [], ""
+        commands, limited = dict[str, str](), ""
         if counts:
-            commands.append(self._regress(self.formula, counts, self._terms(*counts)))
-            names.append(" and ".join(shortened(c.name) for c in counts[:SHOWN]))
+            names = " and ".join(shortened(c.name) for c in counts[:SHOWN])
+            commands[f"'{names}'"] = self._regress(self.formula, counts, self._terms(*counts))
         of_trials = bool(counts) and counts[-1].is_called("trials")
         others = [c for c in outcomes if c not in counts and not (self.count and counts)]
         for outcome in others if best >= 2.0 * of_trials or not commands else ():
@@ -260,24 +260,24 @@ class Guesses:
             if len(commands) < _MOST_GUESSES and (terms or len(self.columns) == 1):
                 if len(terms) > MOST_TERMS and not limited:
                     limited = f"{MOST_TERMS} of {len(terms)} "
-                commands.append(self._regress(outcome.term, [outcome], terms))
-                names.append(shortened(outcome.name))
+                commands[outcome.quoted] = self._regress(outcome.term, [outcome], terms)
         if not commands:
             return self._of_events()
-        why = f"Estimate how the shares of '{names[0]}' depend on {limited or 'the '}other columns."
+        name, *names_of_others = commands
+        why = f"Estimate how the shares of {name} depend on {limited or 'the '}other columns."
         if len(self.columns) == 1:
-            why = f"Estimate the shares of '{names[0]}'."
+            why = f"Estimate the shares of {name}."
         if counts and is_part and not counts[1].is_called("trials"):
             why += f" {listed(counts[:1])} is never above {listed(counts[1:])} and is taken for a"
             why += " part of it: write c( in place of p( if they are two categories."
         numbered = [c for c in outcomes if c.is_number and c.is_outcome < 2 and in_order(c)]
-        if numbered and f"'{numbered[0].name} ~" in "".join(commands):
+        if numbered and f"'{numbered[0].name} ~" in "".join(commands.values()):
             why += f" The numbers of {listed(numbered)} are taken for ordered answers: leave out"
             why += " --ordered if they are codes."
-        if names[1:]:
-            or_of = " or ".join(f"'{name}'" for name in names[1:])
+        if names_of_others:
+            or_of = " or ".join(names_of_others)
             why += f" If your question is about {or_of}, paste the command of that column."
-        return Guess("Regression", why + self._left_out(outcomes), commands)
+        return Guess("Regression", why + self._left_out(outcomes), [*commands.values()])
 
     def _of_events(self) -> Guess | None:
         """The regression of counts of events, where rows have no categories."""
@@ -285,9 +285,8 @@ class Guesses:
         terms = self._terms(count, most=MOST_TERMS) if count else {}
         if count is None or not (count.is_called("several") and terms):
             return None
-        family: Option = ("--family", ["negative_binomial"])
-        formula = f"{count.term} ~ {' + '.join(terms)}"
-        fit = self._fit("regression", [count, *terms.values()], [family], formula)
+        used, formula = [count, *terms.values()], f"{count.term} ~ {' + '.join(terms)}"
+        fit = self._fit("regression", options_of(family="negative_binomial"), used, formula)
         why = f"Estimate how {count.quoted}, a count of events, depends on the other"
         return Guess("Regression", f"{why} columns.", [fit])
 
@@ -301,7 +300,7 @@ class Guesses:
         terms = self._terms(category, share, most=MOST_TERMS)
         formula = f"{category.term} ~ {' + '.join(terms) or 1}"
         used = [share, category, count, *terms.values()]
-        fit = self._fit("regression", used, [("--weight", [weight])], formula)
+        fit = self._fit("regression", options_of(weight=weight), used, formula)
         why = f"Estimate how the shares of {listed([category])} depend on the other columns. Each"
         return Guess("Regression", f"{why} row counts as its share of {listed([count])}.", [fit])
 
@@ -318,16 +317,14 @@ class Guesses:
         if len(columns) > 1 and self.num_rows <= _MOST_ROWS:  # counts of a row scatter
             rows = [c for c in self.columns if c.kind == "names, all different"]
             terms |= {f"(1 | {c.term})": c for c in rows[:1]}
-        weights = [self.count] if self.count and self.count not in columns else []
-        if weights and len(columns) > 1:
-            are_counts = columns != self._shares() or _is_sum(weights[0], columns)
-            is_total = are_counts and all(_is_at_most(c, weights[0]) for c in columns)
-            weights = [] if is_total else weights
-        options = naming(weight=weights[0] if weights else None)
-        if len(columns) == 1 and (ordered := in_order(columns[0])):
-            options.append(("--ordered", ordered))
-        used = [*columns, *terms.values(), *weights]
-        return self._fit("regression", used, options, f"{outcome} ~ {' + '.join(terms) or 1}")
+        weight = None if self.count in columns else self.count
+        if weight and len(columns) > 1:
+            are_counts = columns != self._shares() or _is_sum(weight, columns)
+            if are_counts and all(_is_at_most(c, weight) for c in columns):  # it is their total
+                weight = None
+        options = options_of(weight=weight, ordered=in_order(columns[0]) if not columns[1:] else [])
+        used, formula = [*columns, *terms.values()], f"{outcome} ~ {' + '.join(terms) or 1}"
+        return self._fit("regression", options, used, formula)
 
     def _counts_side_by_side(self) -> tuple[str, list[ColumnGuess]]:
         """Columns of counts: successes and trials, or the categories that stand together."""
@@ -389,15 +386,13 @@ class Guesses:
         """Columns of percentages, or of shares, of a sample whose size is in the table."""
         numbers = [c for c in self.columns if self._may_be_shares(c)]
         numbers = [c for c in numbers if 5 * c.missing <= self.num_rows]
-        best: list[ColumnGuess] = []
+        best, least = list[ColumnGuess](), 0.8 if self.count else 0.98
         for i, first in enumerate(numbers):
             alike = [c for c in numbers[i:] if len(begin_alike([first.name, c.name])) >= _ALIKE]
             for together in (alike, numbers[i:]):
-                while len(together) > max(1, len(best)):
-                    if _are_shares(together, 0.8 if self.count else 0.98):
-                        best = together
-                        break
+                while len(together) > max(1, len(best)) and not _are_shares(together, least):
                     together = together[:-1]
+                best = together if len(together) > max(1, len(best)) else best
         return best
 
     def _shares_in_rows(self) -> tuple[ColumnGuess, ColumnGuess] | None:
@@ -445,9 +440,8 @@ class Guesses:
 
     def _numbers(self, *without: ColumnGuess) -> dict[str, ColumnGuess]:
         """Columns of numbers, as a formula names them."""
-        numbers = [c for c in self.columns if c.is_number and len(c.counts) > 1]
-        numbers = [c for c in numbers if c not in without][:MOST_TERMS]
-        return {c.term: c for c in numbers}
+        numbers = [c for c in self.columns if c.is_number and c not in without]
+        return {c.term: c for c in [c for c in numbers if len(c.counts) > 1][:MOST_TERMS]}
 
     def _terms(self, *without: ColumnGuess, most: int | None = None) -> dict[str, ColumnGuess]:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
@@ -461,9 +455,11 @@ class Guesses:
                 continue
             if c.missing > _MOST_GAPS * self.num_rows:
                 continue
-            if c.is_number and not named.isdisjoint(c.words):
-                continue  # the same in other units: adjusted_left beside raw_left
-            if c not in self.identifiers and any(_implied(c, x) for x in without):
+            in_other_units = c.is_number and not named.isdisjoint(
+                c.words
+            )  # raw_left, adjusted_left
+            says = c not in self.identifiers and any(_implied(c, x) for x in without)
+            if in_other_units or says:
                 continue
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
@@ -474,18 +470,13 @@ class Guesses:
                 first, last = c.cycle
                 bounds = f"lower_bound={first - 0.5:g}, upper_bound={last + 0.5:g}"
                 curves[f"cc({name}, df=4, {bounds})"] = c
-            elif any(c.is_in_order_of(x) for x in curves.values()):
-                continue  # depth beside age
-            elif c.kind == "dates" or (
-                c.is_number
-                and c not in self.identifiers
-                and (c.is_measure or c.kind == "numbers" or different < self.num_rows)
-            ):
-                curves[f"s({name})" if different > FEW else name] = c
+            elif not any(c.is_in_order_of(x) for x in curves.values()):  # depth beside age
+                varies = c.is_measure or c.kind == "numbers" or different < self.num_rows
+                if c.kind == "dates" or (c.is_number and c not in self.identifiers and varies):
+                    curves[f"s({name})" if different > FEW else name] = c
         groups = _distinct(groups)
-        apart = _independent({**fixed, **curves}, [*without, *groups.values()])
-        terms = {**fixed, **groups, **curves}
-        terms = {t: c for t, c in terms.items() if t in apart or t in groups}
+        apart = _independent({**fixed, **curves}, [*without, *groups.values()]) | groups.keys()
+        terms = {t: c for t, c in {**fixed, **groups, **curves}.items() if t in apart}
         early = {t for t, c in terms.items() if c.is_treatment or c is self.people}
         ordered = sorted(terms, key=lambda t: 0 if t in early else 1 + (terms[t] is not self.time))
         complete: Any = True
@@ -493,9 +484,8 @@ class Guesses:
         outcomes = [c for c in without if len(c.counts) <= MOST_OUTCOMES]
         for term in ordered:
             left = complete & (terms[term].codes >= 0)
-            often = (np.bincount(1 + c.codes[left], minlength=1)[1:] for c in outcomes)
-            labels = [2 * np.count_nonzero(x) for x in often]
-            kept = all(n > len(c.counts) for n, c in zip(labels, outcomes, strict=True))
+            labels = (np.count_nonzero(np.bincount(1 + c.codes[left])[1:]) for c in outcomes)
+            kept = all(2 * n > len(c.counts) for n, c in zip(labels, outcomes, strict=True))
             if kept and left.sum() >= (1 - _MOST_LOST) * self.num_rows:
                 complete, used = left, [*used, term]
         shown = sorted(used[:MOST_TERMS], key=[*terms].index)
@@ -515,20 +505,16 @@ class Guesses:
     # ------------------------------------------------------------------- jobs
 
     def _fit(
-        self, family: str, used: Iterable[ColumnGuess], options: Iterable[Option], formula: str = ""
+        self, family: str, options: list[Option], used: Columns = (), formula: str = ""
     ) -> str:
-        """The command that fits; rows with a gap in a column that is used are left out."""
-        gaps: list[Option] = [("--drop-incomplete", [])] if any(c.missing for c in used) else []
-        words = [family, "fit", self.path, *filter(None, [formula])]
-        out = ("--out", [self._folder(family)])
-        return command_of(words, [*options, *self.reading, *gaps, out])
-
-    def _folder(self, family: str) -> str:
-        """A folder that no other command writes to, and that is not there."""
+        """The command that fits; rows with a gap in a column of options or used are left out."""
+        named = [x for _, values in options for x in values if isinstance(x, ColumnGuess)]
+        gaps = [("--drop-incomplete", ())] if any(c.missing for c in [*named, *used]) else []
         names = (f"run-{family}{f'-{i}' if i > 1 else ''}" for i in count(1))
-        name = next(n for n in names if n not in self.folders and not Path(n).exists())
-        self.folders.add(name)
-        return name
+        out = next(n for n in names if n not in self.folders and not Path(n).exists())
+        self.folders.add(out)
+        words = [family, "fit", self.path, *filter(None, [formula])]
+        return command_of(words, [*options, *self.reading, *gaps, ("--out", [out])])
 
     def _topics(self) -> Guess | None:
         texts = [c for c in self.columns if c.kind == "texts"]
@@ -536,21 +522,19 @@ class Guesses:
             return None
         longest = max(texts, key=lambda c: sum(map(len, map(str, c.counts))))
         why = f"Find the topics of the texts in {longest.quoted}"
-        terms = self._terms(longest, most=MOST_TERMS)
-        return self._of_topics(why, naming(column=longest), longest.counts.total(), terms)
+        what, terms = options_of(column=longest.name), self._terms(longest, most=MOST_TERMS)
+        return self._of_topics(why, what, longest.counts.total(), terms)
 
     def _of_topics(
         self, why: str, what: list[Option], documents: int, terms: dict[str, ColumnGuess]
     ) -> Guess:
         """The command that fits topics, and a second one where columns may act on them."""
-        number = min(50, max(5, round(math.sqrt(documents) / 2)))
-        what = [*what, ("--topics", [number])]
-        commands = [self._fit("topics", [], what)]
+        what += options_of(topics=min(50, max(5, round(math.sqrt(documents) / 2))))
+        commands = [self._fit("topics", what)]
         if terms:
-            what.append(("--prevalence", [f"~ {' + '.join(terms)}"]))
-            if self.count is not None and self.count.is_survey_weight:
-                what += naming(weight=self.count)
-            commands.append(self._fit("topics", terms.values(), what))
+            weight = self.count if self.count and self.count.is_survey_weight else None
+            what += options_of(prevalence=f"~ {' + '.join(terms)}", weight=weight)
+            commands.append(self._fit("topics", what, [*terms.values()]))
             why += "; the second command estimates how they depend on other columns"
         return Guess("Topics", f"{why}.", commands)
 
@@ -600,8 +584,7 @@ class Guesses:
         mixed = 4 * min(marks, everywhere) > len(words)  # rows of patients, say
         if len(words) <= fewest or len(most) <= 2 or _are_numbered(words) or asked or mixed:
             return None
-        named = [*documents, *names, None][0]
-        what = [("--wide", [_range_of(words)]), *naming(names=named)]
+        what = options_of(wide=_range_of(words), names=[c.name for c in [*documents, *names][:1]])
         terms = self._terms(*words)
         terms = {t: c for t, c in terms.items() if c not in names and not c.missing}
         why = f"Find the topics of the {self.num_rows:,} rows, which have a column for each of"
@@ -618,7 +601,7 @@ class Guesses:
         terms = dict([*terms.items()][: max(1, min(MOST_TERMS, number // 10))])
         why = f"Find the topics of the {number:,} documents in {document.quoted}; each"
         why += f" row is a word, {word.quoted}"
-        what = naming(names=document, column=word, count=counts)
+        what = options_of(names=document.name, column=word.name, count=counts and counts.name)
         return self._of_topics(why, what, number, terms)
 
     def without_outcome(self) -> str:
@@ -698,21 +681,20 @@ class Guesses:
                 return None
         symbol = self._likeliest(symbols)
         columns = [symbol, *parts, time]
-        options = [*naming(symbol=symbol), *(("--sequence", [c.name]) for c in parts)]
+        options = options_of(symbol=symbol)
+        options += [("--sequence", [c]) for c in parts]
         of_each = f" of each {group.quoted}" if group else ""
         labels = f"one of {len(symbol.counts)} labels of {symbol.quoted}"
-        every = _step(time, group)
-        if every is not None:
-            why = f"Each {time.quoted}{of_each} has {labels}: predict what comes next,"
-            why += " and estimate missing steps."
-            options += [*naming(time=time), *([("--every", [every])] if every else [])]
         if group is not None and _are_events(time, group):
             why = f"Each row{of_each} is an event, {labels}: predict what comes next, in the order"
             why += " of the rows."
-            options = [option for option in options if option[0] not in ("--time", "--every")]
-        elif every is None:
+        elif (every := _step(time, group)) is not None:
+            why = f"Each {time.quoted}{of_each} has {labels}: predict what comes next,"
+            why += " and estimate missing steps."
+            options += options_of(time=time, every=every)
+        else:
             return None
-        commands = [self._fit("sequences", columns, [*options, ("--model", ["auto"])])]
+        commands = [self._fit("sequences", options + options_of(model="auto"), columns)]
         inputs = {
             name: c for name, c in self._numbers(*columns, *self._scores(symbol)).items()
             if group is None or len({*group.codes[c.codes >= 0]} - {-1}) == len(group.counts)
@@ -720,12 +702,11 @@ class Guesses:
         inputs = dict([*inputs.items()][:FEW])
         if inputs:
             terms = [*inputs, *(f"(1 | {c.term})" for c in parts[:1])]
-            options += [("--model", ["hmm"]), ("--states", ["2,3,4"])]
-            options += [("--inputs", [f"~ {' + '.join(terms)}"])]
+            options += options_of(model="hmm", states="2,3,4", inputs=f"~ {' + '.join(terms)}")
         elif group is not None and (inputs := self._few_labels(*columns)):
-            options += [("--model", ["markov"]), ("--inputs", [f"~ {' + '.join(inputs)}"])]
+            options += options_of(model="markov", inputs=f"~ {' + '.join(inputs)}")
         if inputs:
-            commands.append(self._fit("sequences", [*columns, *inputs.values()], options))
+            commands.append(self._fit("sequences", options, [*columns, *inputs.values()]))
             why = f"{why[:-1]}; the second command says how changes depend on other columns."
         return Guess("Sequences", why, commands)
 
@@ -748,16 +729,15 @@ class Guesses:
 
     def _of_spells(
         self, symbol: ColumnGuess, group: ColumnGuess | None, begin: ColumnGuess, end: ColumnGuess
-    ) -> Guess | None:
-        options = naming(symbol=symbol, sequence=group, begin=begin, end=end)
-        if every := _step_of_spells(begin, end):
-            options.append(("--every", [every]))
+    ) -> Guess:
+        options = options_of(
+            symbol=symbol, sequence=group, begin=begin, end=end,
+            every=_step_of_spells(begin, end), model="markov",
+        )  # fmt: skip
         of_each = f" of each {group.quoted}" if group else ""
         why = f"Each row is a spell{of_each} in a state, {symbol.quoted}, from {begin.quoted} to"
         why += f" {end.quoted}: estimate how long states last, and which state follows."
-        columns = [symbol, *([group] if group else []), begin, end]
-        fit = self._fit("sequences", columns, [*options, ("--model", ["markov"])])
-        return Guess("Sequences", why, [fit])
+        return Guess("Sequences", why, [self._fit("sequences", options)])
 
     def _careers(self) -> Guess | None:
         """Rows that are sequences, with a column of labels for each time."""
@@ -780,15 +760,14 @@ class Guesses:
         repeats = any(a == b for row in there for a, b in pairwise(row))
         names = [c for c in self.every_column if len(c.counts) == self.num_rows]
         whose = [c for c in names if c.is_called("person", "name") or c.name.lower()[:2] == "id"]
-        options = [("--wide", [_range_of(longest)]), *naming(sequence=whose[0] if whose else None)]
-        first, last_name = shortened(longest[0].name), shortened(longest[-1].name)
-        why = f"Each row is a sequence of states, from '{first}' to '{last_name}': estimate"
-        why += f"{' how long states last, and' if repeats else ''} which state follows."
-        model: Option = ("--model", ["markov"])
-        commands = [self._fit("sequences", [], [*options, model])]
+        options = options_of(wide=_range_of(longest), sequence=whose[:1])
+        why = f"Each row is a sequence of states, from {longest[0].quoted} to {longest[-1].quoted}:"
+        why += f" estimate{' how long states last, and' if repeats else ''} which state follows."
+        model = options_of(model="markov")
+        commands = [self._fit("sequences", options + model)]
         if terms := self._few_labels(*longest):
-            options += [("--inputs", [f"~ {' + '.join(terms)}"]), model]
-            commands.append(self._fit("sequences", [], options))
+            options += options_of(inputs=f"~ {' + '.join(terms)}")
+            commands.append(self._fit("sequences", options + model))
             why = f"{why[:-1]}; the second command compares people by the other columns."
         return Guess("Sequences", why, commands)
 
@@ -827,15 +806,14 @@ class Guesses:
         if not any(len(c.counts) > FEW for c in where):
             return None
         over = " and ".join(shortened(c.name) for c in where)
-        options: list[Option] = [("--inputs", [c.name for c in where])]
-        options += [("--places", ["us-states"])] if self.places else []
+        options = options_of(inputs=where, places="us-states" if self.places else None)
         count = self.count
         if count is not None and (self._shares() or count.kind != "whole numbers"):
             return None  # the count is that of a sample, or a weight
         if len(self.counted) > 2:
-            options.append(("--wide", [c.name for c in self.counted]))
+            options += options_of(wide=self.counted)
             why = f"Estimate shares of {len(self.counted)} columns of counts over {over}."
-            return Guess("Fields", why, [self._fit("fields", [*where, *self.counted], options)])
+            return Guess("Fields", why, [self._fit("fields", options)])
         others = [c for c in self.categories if c not in where and c is not self.people]
         if count is None:  # labels that are all as frequent name the rows
             others = [c for c in others if len(set(c.counts.values())) > 1]
@@ -845,7 +823,7 @@ class Guesses:
         if not others:
             return None
         category = self._likeliest(others)
-        options += naming(category=category, count=count)
+        options += options_of(category=category, count=count)
         options += [("--max-categories", [10])] if len(category.counts) > 20 else []
         labels = f"{len(category.counts):,} labels of {category.quoted}"
         why = f"Estimate shares of {labels} over {over}."
@@ -853,8 +831,7 @@ class Guesses:
         if count is not None and left and not self.places:
             why += f" Rows of all {listed(left)} are added up. If these are places, name the column"
             why += " in --inputs, and a table of their coordinates in --places."
-        used = [*where, category, *([count] if count else [])]
-        return Guess("Fields", why, [self._fit("fields", used, options)])
+        return Guess("Fields", why, [self._fit("fields", options)])
 
     def _coordinates(self) -> list[ColumnGuess]:
         numbers = {c.name.lower(): c for c in self.columns if c.is_number}
@@ -874,17 +851,19 @@ class Guesses:
         truths = [(c, truth_of(exact_array([*c.counts]))) for c in two]
         taken = [(c, truth[c.codes].tolist()) for c, truth in truths if truth is not None]
         numbers = {sum(one) for _, one in taken}
-        for who, occasion in product([None, *people], self.columns):
-            few, many = sorted((len(occasion.counts), len(who.counts) if who else 1))
-            if not any(many <= number <= few * many for number in numbers) or occasion is who:
+        pairs = ((c, who) for who, c in product(people, self.columns) if c is not who)
+        for where in chain(product(self.columns), pairs):  # an occasion, perhaps of someone
+            different = [len(c.counts) for c in where]
+            least, most = max(different), math.prod(different)
+            if where[0].missing or not any(least <= number <= most for number in numbers):
                 continue
-            of_row = list(zip(occasion.cells, (who or occasion).cells, strict=True))
+            of_row = list(zip(*(c.cells for c in where), strict=True))
             sizes = Counter(of_row)
-            if len(sizes) < _FEWEST_OCCASIONS or min(sizes.values()) == 1 or occasion.missing:
+            if len(sizes) < _FEWEST_OCCASIONS or min(sizes.values()) == 1:
                 continue
             for column, one in taken:
                 if sum(one) == len(sizes) == len(set(compress(of_row, one))):
-                    return self._of_occasions(column, occasion, who, of_row)
+                    return self._of_occasions(column, one, where, of_row)
         return self._of_wide()
 
     @cached_property
@@ -901,12 +880,11 @@ class Guesses:
         return taken
 
     def _of_occasions(
-        self, taken: ColumnGuess, occasion: ColumnGuess, who: ColumnGuess | None, of_row: list[Any]
+        self, taken: ColumnGuess, is_taken: list[bool], where: Columns, of_row: list[Any]
     ) -> Guess | None:
-        where = (occasion, *([who] if who else []))
-        number = self._different(*where)
+        occasion, number = where[0], self._different(*where)
         people = [c for c in self.columns if c.is_called("person") and 2 * len(c.counts) <= number]
-        people = [who] if who else [c for c in people if self._different(c, occasion) == number]
+        people = [*where[1:]] or [c for c in people if self._different(c, occasion) == number]
         names = [
             c for c in self.columns
             if c is not taken and len(c.counts) <= MOST_OUTCOMES
@@ -916,9 +894,9 @@ class Guesses:
         ]  # fmt: skip
         names.sort(key=lambda c: not c.is_called("alternative"))
         available = [c for c in self.columns if c.is_called("available") and c.is_yes_or_no]
-        available = [c for c in available if _is_at_most(taken, c)]
-        beside = (taken, occasion, *people, *names, *available)
-        attributes, coded = self._of_alternatives(where, beside)
+        available = [c for c in available if 0 not in compress(c.cells, is_taken)]
+        attributes = self._of_alternatives(where, (taken, *people, *names, *available))
+        coded = [n for n in attributes if n.startswith("C(")]
         name, none = names[0] if names else None, None
         if name is not None:
             none = _none_of_these(name, attributes.values())
@@ -941,39 +919,32 @@ class Guesses:
         if coded:
             why += f" {' and '.join(coded)}: whole numbers are read as labels; write the column"
             why += " alone if they are amounts."
-        respondents = [c.name for c in people[:1] if same]
-        options: list[Option] = [("--occasion", [*respondents, occasion.name])]
-        options += naming(alternative=name, available=available[0] if available else None)
-        options += _price_option(numbers)
-        used = [taken, *people[:1], *names[:1], *(attributes[n] for n in of_choosers)]
-        if none is not None:
-            options.append(("--none", [none]))
-        else:
-            used += of_rows.values()
-        return Guess("Choice", why, [self._fit("choice", used, options, formula)])
+        options = options_of(
+            occasion=[*(people[:1] if same else []), occasion], alternative=name,
+            available=available[:1], price=price_among(numbers), none=none,
+        )  # fmt: skip
+        used = [taken, *people[:1], *(attributes[n] for n in of_choosers)]
+        used += of_rows.values() if none is None else []
+        return Guess("Choice", why, [self._fit("choice", options, used, formula)])
 
     def _of_alternatives(
-        self, where: tuple[ColumnGuess, ...], without: tuple[ColumnGuess, ...]
-    ) -> tuple[dict[str, ColumnGuess], list[str]]:
-        """Numbers and labels that a formula of choices may have, and codes of labels among them.
+        self, where: Columns, without: tuple[ColumnGuess, ...]
+    ) -> dict[str, ColumnGuess]:
+        """Numbers and labels that a formula of choices may have; codes of labels are ``C(code)``.
 
         A column that numbers the alternatives of every occasion is none.
         """
-        number, out, coded = self._different(*where), dict[str, ColumnGuess](), list[str]()
+        number, attributes = self._different(*where), dict[str, ColumnGuess]()
         for c in self.columns:
-            name, different, alike = c.term, len(c.counts), self._different(c, *where)
+            different, alike = len(c.counts), self._different(c, *where)
             labels = c.is_category and alike > number and different <= MOST_OUTCOMES
-            if c in without or different < 2 or not (c.is_number or labels):
+            if c in (*where, *without) or different < 2 or not (c.is_number or labels):
                 continue
             codes = c.is_number and set(c.counts) == set(range(1, different + 1))
-            if codes and alike == self.num_rows == different * number:
-                continue
-            if codes and 3 <= different <= _MOST_CODES and alike > number:
-                name = f"C({name})"
-                coded.append(name)
-            out[name] = c
-        out = dict([*out.items()][:MOST_TERMS])
-        return out, [name for name in coded if name in out]
+            if not (codes and alike == self.num_rows == different * number):
+                codes = codes and 3 <= different <= _MOST_CODES and alike > number
+                attributes[f"C({c.term})" if codes else c.term] = c
+        return dict(islice(attributes.items(), MOST_TERMS))
 
     def _of_wide(self) -> Guess | None:
         """A row an occasion, with columns such as price_bus and price_car, and which was taken."""
@@ -990,9 +961,9 @@ class Guesses:
                 for name, (_, of) in wide.items()
             }
             numbers = self._numbers(taken, *people, *of_alternatives)
-            of_wide = [n for n, c in numbers.items() if n in wide or c.cells in copies.values()]
-            names = [n for n, c in numbers.items() if not c.name.lower().endswith("id")]
-            choosers = {n: numbers[n] for n in names if n not in of_wide}
+            numbers = {n: c for n, c in numbers.items() if c.cells not in copies.values()}
+            names = (n for n, c in numbers.items() if not c.name.lower().endswith("id"))
+            choosers = {n: numbers[n] for n in names if n not in wide}
             wide = {self._name_of(copies[name], name): of for name, of in wide.items()}
             every = ([c.counts for c in of.values() if c.is_category] for _, of in wide.values())
             tastes = sum(max(1, len(set().union(*labels)) - 1) for labels in every)
@@ -1001,11 +972,11 @@ class Guesses:
             formula = _of_choice(taken.term, [*wide], whose, of_people, taken.counts, named)
             numeric = [n for n, (_, of) in wide.items() if all(c.is_number for c in of.values())]
             patterns = [f"{name}={pattern}" for name, (pattern, _) in wide.items()]
-            options = [("--wide", patterns), *_price_option(numeric)]
+            options = options_of(wide=patterns, price=price_among(numeric))
             why = "Each row is a choice, and has columns for each alternative: estimate what makes"
             why += f" an alternative likely to be chosen.{same}"
             used = [taken, *people[:1], *of_alternatives, *choosers.values()]
-            return Guess("Choice", why, [self._fit("choice", used, options, formula)])
+            return Guess("Choice", why, [self._fit("choice", options, used, formula)])
         return None
 
     def _name_of(self, cells: list[object], name: str) -> str:
@@ -1251,12 +1222,10 @@ def _independent(terms: dict[str, ColumnGuess], others: Iterable[ColumnGuess]) -
     each = 1 + max((len(c.cells) for c in columns), default=0) // _LOOKED_AT
     rows = zip(*(c.cells[::each] for c in (*columns, *others)), strict=True)
     complete = [row for row in rows if None not in row]
-    if not complete:
-        return {term for term, c in terms.items() if c.is_dates}
-    independent, basis = set(), np.full((len(complete), 1), 1.0 / len(complete) ** 0.5)
+    independent = {term for term, c in terms.items() if c.is_dates}
+    basis = np.full((len(complete), 1), 1.0 / max(1, len(complete)) ** 0.5)
     for (term, c), cells in zip(terms.items(), zip(*complete, strict=True), strict=False):
         if c.is_dates:
-            independent.add(term)
             continue
         levels = sorted({*cells}, key=str)[1:]
         dummies = cells if c.is_number else [[x == one for one in levels] for x in cells]
@@ -1303,7 +1272,7 @@ def _of_choice(
     formula = f"{outcome} ~ {listed}" + (f" + ({differ} | {whose})" if whose else "")
     after = choosers if constants or not choosers else ["0", *choosers]
     after = after or ["1"] * (constants and not numbered)
-    return " | ".join([formula, *([" + ".join(after)] if after else [])])
+    return f"{formula} | {' + '.join(after)}" if after else formula
 
 
 def _none_of_these(alternative: ColumnGuess, attributes: Iterable[ColumnGuess]) -> Any:
@@ -1319,12 +1288,6 @@ def _marks(column: ColumnGuess, labels: ColumnGuess, label: object) -> bool:
     """Whether a column of 0 and 1 is 1 in the rows of a label alone."""
     ones = {name for name, x in zip(labels.cells, column.cells, strict=True) if x == 1}
     return column.is_yes_or_no and ones == {label} and column.follows_from(labels)
-
-
-def _price_option(names: Iterable[str]) -> list[Option]:
-    """The option that says which attribute is a price, if one is called so."""
-    price = price_among(names)
-    return [("--price", [price])] if price else []
 
 
 def _is_fixed_by(column: ColumnGuess, labels: ColumnGuess, of_row: list[object]) -> bool:
@@ -1352,9 +1315,6 @@ def _step(time: ColumnGuess, whose: ColumnGuess | None) -> str | None:
     there = (time.codes >= 0) & (True if whose is None else whose.codes >= 0)
     times = exact_array([*compress(time.cells, there)])
     sequence = np.zeros(len(times), np.int64) if whose is None else whose.codes[there]
-    if time.is_dates:
-        return usual_step(times.astype("datetime64[s]"), sequence) or None
-    if (dates := dates_of(times)) is not None:
-        return usual_step(dates, sequence) or None
-    every = usual_step(times, sequence)
-    return "" if every == "1" else every or None
+    dates = times.astype("datetime64[s]") if time.is_dates else dates_of(times)
+    every = usual_step(times if dates is None else dates, sequence) or None
+    return "" if dates is None and every == "1" else every

@@ -677,6 +677,9 @@ def test_a_conjoint_is_a_choice_by_its_labels(tmp_path):
     (command,) = commands(tmp_path, {"av": available} | table)["Choice"]
     assert "'chosen ~ colour + (colour | respondent)'" in command
     assert "--available av" in command
+    table["chosen"] = ["yes" if one else "no" for one in chosen]
+    (in_words,) = commands(tmp_path, {"av": available} | table)["Choice"]
+    assert in_words == command
 
 
 def test_a_dummy_of_a_year_is_neither_a_choice_nor_an_outcome(tmp_path):
