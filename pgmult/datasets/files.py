@@ -16,12 +16,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgmult.core.arguments import as_kind
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 DELIMITED, LINES = (".csv", ".tsv", ".tab", ".dat"), (".jsonl", ".ndjson")
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
@@ -302,18 +299,6 @@ class Meter:
         self.done = 0
 
 
-class _Metered(io.FileIO):
-    """A file whose bytes are counted when they are read."""
-
-    meter: Meter | None = None
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        size = super().readinto(buffer)
-        if self.meter is not None:
-            self.meter.done += size
-        return size
-
-
 class _Counted(io.BufferedReader):
     """Remember what was read last and the lines before it, so that an error can name its line."""
 
@@ -346,10 +331,10 @@ def each_line(
         raise IsADirectoryError(f"{path}: a folder, expected a file")
     name = default if encoding is None else _checked_encoding(encoding)
     try:
-        raw = _Metered(path)
+        raw = io.FileIO(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file") from None
-    raw.meter = meter
+    before = 0 if meter is None else meter.done
     with raw, io.BufferedReader(raw, 2**20) as buffered:
         zipped: Any = gzip.GzipFile(fileobj=buffered) if path.suffix == ".gz" else buffered
         try:
@@ -359,6 +344,8 @@ def each_line(
             mark = "\N{BYTE ORDER MARK}"
             with io.TextIOWrapper(counted, name, newline=newline) as lines:
                 for line in lines:
+                    if meter is not None:
+                        meter.done = before + raw.tell()
                     yield line.removeprefix(mark)
                     mark = ""
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

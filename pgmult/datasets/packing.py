@@ -22,7 +22,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from heapq import merge
 from itertools import chain, groupby, islice
 from pathlib import Path
@@ -36,9 +36,8 @@ from pgmult.core.arguments import as_choice, as_flag, as_kind, as_path
 from pgmult.core.mapped import ArrayWriter
 from pgmult.core.sealed import array_header
 from pgmult.core.terminal import StatusLine
-from pgmult.datasets import readers
+from pgmult.datasets import files, readers
 from pgmult.datasets.columns import cells_of_file, kind_of_cell, labels_of_cells
-from pgmult.datasets.files import DELIMITED, WORKBOOKS, Meter, errors_at, form_of, suffix_of
 from pgmult.datasets.text import LOOKED_AT, Dropped, Text, TextOptions, WordChoices, tokens_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses
@@ -108,8 +107,11 @@ def pack_files(
     readers.refuse_choices(source, vocabulary, text_options)
     if names is not None and source.kind != "table":
         raise ValueError(f"names are a column of a table, and {path} is a {source.kind}")
-    meter = Meter(readers.texts_in(source.path) if source.path.is_dir() else [source.path])
-    with CorpusWriter(out) as writer, _Progress(meter, enabled) as progress:
+    are_texts = source.kind == "folder of text"
+    meter = files.Meter(
+        readers.texts_in(source.path) if are_texts else files.tables_of(source.path)
+    )
+    with CorpusWriter(out) as writer, closing(_Progress(meter, enabled)) as progress:
         if source.kind in readers.COUNTED:
             _pack_counts(source, vocabulary, writer, progress)
         else:
@@ -132,7 +134,7 @@ def _pack_counts(
     """Pack counts, some documents at a time; a file whose words are added up is read whole."""
     named = source.vocabulary if vocabulary is None else vocabulary
     words = readers.as_words(named)
-    if suffix_of(source.path) == ".mtx" or len({*(words or ())}) < len(words or ()):
+    if files.suffix_of(source.path) == ".mtx" or len({*(words or ())}) < len(words or ()):
         corpus = readers.read_counts(source, named)
         words = None if corpus.vocabulary is None else corpus.vocabulary.tolist()
         blocks: Iterable[Corpus] = [corpus]
@@ -150,7 +152,7 @@ def _texts_in(
     rows: Iterable[tuple[Any, ...]], path: Path, columns: list[str], kinds: set[str]
 ) -> Iterator[tuple[Any, Text]]:
     """The name, None if there are none, and the text of each row; kinds of names go to `kinds`."""
-    of_csv, of_texts = form_of(path) in (*DELIMITED, *WORKBOOKS), set[str]()
+    of_csv, of_texts = path.is_file() and files.form_of(path) in files.DELIMITED, set[str]()
     for number, (text, *name) in enumerate(rows):
         tokens = tokens_of([text])
         if text is not None:
@@ -173,27 +175,24 @@ def _pack_texts(
 ) -> None:  # fmt: skip
     begun = list(islice(texts, LOOKED_AT))
     choices = choices.for_texts([text for _, text in begun])
-    folder, named, dropped = writer.folder, False, Dropped()
-    words = _Words(folder)
+    dropped, words = Dropped(), _Words(writer.folder)
+    ends, ids, counts = waiting = array("q", [0]), array("i"), array("i")
     with ExitStack() as stack:
-        arrays = (ArrayWriter(folder / f"raw-{name}.npy", kind) for name, kind in _RAW.items())
-        ends, *raw = map(stack.enter_context, arrays)
-        sizes, ids, counts = array("q", [0]), array("i"), array("i")
+        made = (ArrayWriter(writer.folder / f"raw-{x}.npy", kind) for x, kind in _RAW.items())
+        raw = [*map(stack.enter_context, made)]
         for name, text in chain(begun, texts):
             counted = choices.words_of(text, dropped)
-            numbers = words.number(counted)
-            sizes.append(len(numbers))
-            ids.extend(numbers)
+            ids.extend(words.number(counted))
             counts.extend(counted.values())
+            ends.append(raw[1].length + len(ids))
             if name is not None:
                 writer.name([name])
-                named = True
-            if len(ids) >= 2**18 or len(sizes) >= 2**16:
-                _flush(ends, raw, sizes, ids, counts)
+            if len(ids) >= 2**18 or len(ends) >= 2**16:
+                _flush(raw, waiting)
                 progress.show("reading", words.num_documents, words.num_tokens)
-        _flush(ends, raw, sizes, ids, counts)
-        indptr, tokens, amounts = (file.finish().open() for file in (ends, *raw))
-    with errors_at(path):
+        _flush(raw, waiting)
+        indptr, tokens, amounts = (file.finish().open() for file in raw)
+    with files.errors_at(path):
         dropped.refuse_unsegmented()
         read = ((word, count, spread) for word, _, count, spread in words.merged())
         vocabulary, left_out = choices.choose(read, words.num_documents)
@@ -202,19 +201,15 @@ def _pack_texts(
     documents = words.num_documents, words.num_empty, emptied
     of_words = words.num_different, words.num_tokens
     losses = Losses(*documents, *of_words, left_out, choices.ngrams)
-    label = labels_of_cells(kinds) if named else None
+    label = labels_of_cells(kinds) if kinds else None
     writer.finish(len(vocabulary), np.array(vocabulary), label=label, losses=dropped.added(losses))
 
 
-def _flush(
-    ends: ArrayWriter, raw: list[ArrayWriter], sizes: "array[int]", *entries: "array[int]"
-) -> None:
-    """Write what waits: `sizes` begins with 0 before the first document, else with a document."""
-    ends.append(raw[0].length + np.cumsum(np.array(sizes, dtype=np.int64)))
-    for file, waiting in zip(raw, entries, strict=True):
-        file.append(np.array(waiting, dtype=np.int32))
-    for waiting in (sizes, *entries):
-        del waiting[:]
+def _flush(raw: Iterable[ArrayWriter], waiting: Iterable["array[int]"]) -> None:
+    """Write the numbers that wait, and forget them."""
+    for file, numbers in zip(raw, waiting, strict=True):
+        file.append(np.array(numbers))
+        del numbers[:]
 
 
 def _rewrite(
@@ -293,12 +288,9 @@ class _Words:
         """The place of each number's word among those kept, -1 if it is none of them."""
         size = self._first + len(self._ids)
         columns = np.memmap(self._folder / "raw-columns", np.int32, "w+", shape=(max(1, size),))
-        columns[:] = -1
-        place, last = 0, len(vocabulary)
+        places = {word: place for place, word in enumerate(vocabulary)}
         for word, numbers, _, _ in self.merged():
-            if place < last and word == vocabulary[place]:
-                columns[numbers] = place
-                place += 1
+            columns[numbers] = places.get(word, -1)
         return np.asarray(columns)
 
 
@@ -310,7 +302,7 @@ def _items_of(path: Path) -> Iterator[list[Any]]:
 def _npz_blocks(path: Path, words: list[str] | None) -> Iterator[Corpus]:
     first = 0
     for block in _csr_blocks(path) or [readers.read_npz(path, words)]:
-        with errors_at(f"{path}, counted from row {first}", kinds=(TypeError, ValueError)):
+        with files.errors_at(f"{path}, counted from row {first}", kinds=(TypeError, ValueError)):
             corpus = as_corpus(block, None if first else words)
         yield corpus
         first += corpus.num_documents
@@ -336,7 +328,7 @@ def _csr_blocks(path: Path) -> Iterator[scipy.sparse.csr_array] | None:
 
 def _rows_of(path: Path, num_rows: int, num_words: int) -> Iterator[scipy.sparse.csr_array]:
     damages = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
-    with errors_at(path, "a damaged archive", damages), zipfile.ZipFile(path) as file:
+    with files.errors_at(path, "a damaged archive", damages), zipfile.ZipFile(path) as file:
         indptr, indices, data = (_Member(file, name) for name in _CSR)
         last = indptr.read(1)
         if last[0] != 0:
@@ -348,7 +340,7 @@ def _rows_of(path: Path, num_rows: int, num_words: int) -> Iterator[scipy.sparse
                 raise ValueError(f"{path}: its indptr must not decrease, nor pass its entries")
             size = int(ends[-1] - ends[0])
             entries = data.read(size), indices.read(size), ends - ends[0]
-            with errors_at(path):
+            with files.errors_at(path):
                 block = scipy.sparse.csr_array(entries, shape=(count, num_words))
             yield block
             last = ends[-1:]
@@ -371,7 +363,7 @@ class _Member:
 class _Progress:
     """How far packing is: a line that rewrites itself, or a line a minute."""
 
-    def __init__(self, meter: Meter, enabled: bool):
+    def __init__(self, meter: files.Meter, enabled: bool):
         self.meter = meter
         self._line = StatusLine()
         self._enabled = enabled and self._line.is_open
@@ -391,8 +383,6 @@ class _Progress:
             line += f", {share:.0%} of the files, {left:.0f} s left"
         self._line.show(line)
 
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, kind: object, *error: object) -> None:
+    def close(self) -> None:
+        """Leave the last line standing."""
         self._line.finish()

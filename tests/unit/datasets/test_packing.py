@@ -107,6 +107,30 @@ def test_names_of_a_jsonl(tmp_path, labels):
     assert_same_corpora(found, read(path).corpus("t", names="n"))
 
 
+@pytest.mark.parametrize("several", ["waves", "waves/*.csv"])
+def test_tables_of_a_folder(tmp_path, several):
+    (tmp_path / "waves").mkdir()
+    for wave, texts in (("a", TEXTS[:20]), ("b", TEXTS[20:])):
+        rows = [f"{number},{cell(text)}" for number, text in enumerate(texts)]
+        write(tmp_path / "waves" / f"{wave}.csv", "n,body\n" + "\n".join(rows))
+    asked = {"column": "body", "names": "n", "progressbar": False}
+    found = pack_files(tmp_path / several, tmp_path / "packed", **asked)
+    assert_same_corpora(found, read(tmp_path / several).corpus("body", names="n"))
+
+
+def test_names_that_are_numbers_in_a_workbook(tmp_path):
+    pytest.importorskip("python_calamine")
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("n", "body"), *enumerate(TEXTS)]:
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    found = pack_files(
+        tmp_path / "a.xlsx", tmp_path / "p", column="body", names="n", progressbar=False
+    )
+    assert_same_corpora(found, read(tmp_path / "a.xlsx").corpus("body", names="n"))
+
+
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
