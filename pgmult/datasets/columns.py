@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ _COMMAS = re.compile(rf"[+-]?(\d+|\d{{1,3}}([{_THOUSANDS}]\d{{3}})+)(,\d+)?([eE]
 _THREES = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 1,234.5
 _POINT_AND_THREE = re.compile(r"[+-]?([1-9]\d{0,2}\.\d{3}|\d{1,3})")
 _MILLIONS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){2,}")  # 1.234.567
+_TABS = dict.fromkeys((".tsv", ".tab"), "\t")
 _SHOWN = 30  # columns named in an error
 _LOOKED_AT = 1000  # rows that say whether commas are decimal
 _LOOKED_THROUGH = 100_000  # characters that show what separates cells
@@ -48,24 +49,29 @@ NA_VALUES = ("", "NA")
 
 
 class _Texts(NamedTuple):
-    """Cells of text: the different ones, and the number of that of each row."""
+    """Cells of text: the different ones, and the number of that of each row.
 
-    different: list[str | None]
+    `decimal` is the mark of decimals in numbers: a comma; a point, since some do not stand before
+    three digits, or commas separate cells; "?" if it is not known. Empty where strings are no
+    numbers, as in JSON, where they have quotes.
+    """
+
+    different: Sequence[str | None]
     rows: IntArray
+    decimal: str
 
     @classmethod
-    def of(cls, cells: Sequence[str | None]) -> "_Texts":
+    def of(cls, cells: Sequence[str | None], decimal: str = ".") -> "_Texts":
         """Look at each text once."""
         numbers = {text: i for i, text in enumerate(dict.fromkeys(cells))}
         rows = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
-        return cls([*numbers], rows)
+        return cls([*numbers], rows, decimal)
 
 
-def _typed(texts: _Texts, name: str, time_zone: str | None = None, numbers: bool = True) -> Cells:
-    """Make cells of a column: numbers or dates where all of its texts are, else strings.
+def _typed(column: object, name: str, time_zone: str | None = None) -> Cells:
+    """Make cells of a column: of texts numbers or dates where all are, else strings.
 
-    Whole numbers and strings with gaps are objects, with None; missing dates are NaT. Strings that
-    have quotes, as in JSON, are no `numbers`.
+    Whole numbers and strings with gaps are objects, with None; missing dates are NaT.
 
     >>> for cells in (["1", "2"], ["1", None], ["1", "x"]):
     ...     _typed(_Texts.of(cells), "x").values
@@ -73,19 +79,24 @@ def _typed(texts: _Texts, name: str, time_zone: str | None = None, numbers: bool
     array([1, None], dtype=object)
     array(['1', 'x'], dtype='<U1')
     """
-    present = [text for text in texts.different if text is not None]
-    are_numbers = numbers and all(map(_NUMBER.fullmatch, present))
+    if not isinstance(column, _Texts):
+        return exact(column, name, time_zone)
+    texts, rows, decimal = column
+    if decimal == ",":
+        texts = _with_points(texts) or texts
+    elif decimal:
+        texts = _without_thousands(texts, name, decimal == ".")
+    present = [text for text in texts if text is not None]
+    are_numbers = decimal != "" and all(map(_NUMBER.fullmatch, present))
     if present and not are_numbers and all(map(_DATE.fullmatch, present)):
         times = []
         with suppress(ValueError):  # the 31st of June
-            times = [text and _date(text) for text in texts.different]
+            times = [text and _date(text) for text in texts]
         if times:
-            dates = exact([times[i] for i in texts.rows.tolist()], repr(name), time_zone)
+            dates = exact([times[i] for i in rows.tolist()], name, time_zone)
             return dates._replace(values=dates.values.astype("datetime64[s]"))
-    if not present:
-        return Cells(np.array(texts.different, dtype=object)[texts.rows])
-    values = numbers_of_texts(texts.different) if are_numbers else exact_array(texts.different)
-    return Cells(values[texts.rows])
+    values = numbers_of_texts(texts) if are_numbers else exact_array(texts)
+    return Cells(values[rows])
 
 
 def _date(text: str) -> datetime.datetime:
@@ -107,12 +118,8 @@ class RawTable(NamedTuple):
     names : list of str
     num_rows : int
     cells : callable
-        ``cells(name)`` are the cells of a column: `_Texts` or a list with None where there is no
-        value, or `Cells` or an array where the file itself says what they are.
-    decimal : str
-        The mark of decimals in numbers that are written as strings: a comma; a point, since some
-        do not stand before three digits, or commas separate cells; "?" if it is not known. Empty
-        where strings are no numbers, as in JSON, where they have quotes.
+        ``cells(name)`` are the cells of a column: `_Texts`; or a list with None where there is no
+        value, `Cells` or an array where the file itself says what they are.
     lines : sequence of int
         Line of the file at which each row begins, or its row in the sheet, if that is known.
     part : str
@@ -122,7 +129,6 @@ class RawTable(NamedTuple):
     names: list[str]
     num_rows: int
     cells: Callable[[str], Any]
-    decimal: Literal[",", ".", "?", ""] = ""
     lines: Sequence[int] = ()
     part: str = "line"
 
@@ -151,31 +157,24 @@ def columns_of_file(
         if name in several:
             sizes = [table.num_rows for table in tables]
             return exact(np.repeat([file.name for file in paths], sizes), name)
-        pieces = [table.cells(name) for table in tables]
-        cells = pieces[0] if len(pieces) == 1 else _joined(pieces)
-        if isinstance(cells, list) and {*map(type, cells)} <= {str, type(None)}:
-            cells = _Texts.of(cells)
-        if not isinstance(cells, _Texts):
-            return exact(cells, f"{name!r} of {path}", time_zone)
-        texts: Sequence[str | None] = cells.different
-        decimals = {table.decimal for table in tables}
-        if "," in decimals:
-            texts = _with_points(texts) or texts
-        elif first.decimal:
-            texts = _without_thousands(texts, f"{name!r} of {path}", "." in decimals)
-        return _typed(_Texts([*texts], cells.rows), name, time_zone, first.decimal != "")
+        return _joined([x.cells(name) for x in tables], f"{name!r} of {path}", time_zone)
 
     lines = np.array(first.lines, np.int64) if len(first.lines) and not several else None
     return Lazily([*first.names, *several], column), lines, first.part
 
 
-def _joined(pieces: Sequence[Any]) -> Any:
-    """One column of those of several files."""
-    if all(isinstance(piece, _Texts) for piece in pieces):
-        return _Texts.of([x.different[i] for x in pieces for i in x.rows.tolist()])
-    if not any(isinstance(piece, Cells) for piece in pieces):
-        return [cell for piece in pieces for cell in piece]
-    each = [exact(piece, "a column") for piece in pieces]
+def _joined(pieces: Sequence[Any], name: str, time_zone: str | None) -> Cells:
+    """One column of those of several files; what all have in one form is looked at together."""
+    kinds = {*map(type, pieces)}
+    marks = {piece.decimal for piece in pieces if isinstance(piece, _Texts)}
+    if len(pieces) > 1 and kinds == {list}:
+        pieces = [[cell for piece in pieces for cell in piece]]
+    elif len(pieces) > 1 and kinds == {_Texts} and (len(marks) == 1 or "" not in marks):
+        texts = [x.different[i] for x in pieces for i in x.rows.tolist()]
+        pieces = [_Texts.of(texts, next(mark for mark in (",", ".", "?", "") if mark in marks))]
+    each = [_typed(piece, name, time_zone) for piece in pieces]
+    if len(each) == 1:
+        return each[0]
     order = dict.fromkeys(label for cells in each for label in cells.order or ())
     values = exact_array([cell for cells in each for cell in cells.values.tolist()])
     return each[0]._replace(values=values, order=tuple(order) or None, east=None, later=None)
@@ -215,18 +214,18 @@ def _raw_table(
         names, *cells = rows
         columns_of_text = dict(zip(names, zip(*cells, strict=True), strict=False))
 
+        stripped = [[*map(str.strip, x[:_LOOKED_AT])] for x in columns_of_text.values()]
+        some = [[x for x in texts if x and x not in no_value] for texts in stripped]
+        decimal = "." if mark != ";" or any(map(_has_points, some)) else "?"
+        if mark not in (",", "") and any(_has_commas(x, mark) for x in some):
+            decimal = ","
+
         def column(name: str) -> _Texts:
-            texts = _Texts.of(columns_of_text[name])
+            texts = _Texts.of(columns_of_text[name], decimal)
             stripped = [x and x.strip() for x in texts.different]
             return texts._replace(different=[None if x in no_value else x for x in stripped])
 
-        stripped = [[*map(str.strip, x[:_LOOKED_AT])] for x in columns_of_text.values()]
-        some = [[x for x in texts if x and x not in no_value] for texts in stripped]
-        if mark not in (",", "") and any(_has_commas(x, mark) for x in some):
-            return RawTable(names, len(cells), column, ",", lines)
-        points = mark != ";" or any(map(_has_points, some))
-        part = "line" if mark else "row"
-        return RawTable(names, len(cells), column, "." if points else "?", lines, part)
+        return RawTable(names, len(cells), column, lines, "line" if mark else "row")
 
 
 def _has_commas(cells: Sequence[str], mark: str) -> bool:
@@ -348,16 +347,12 @@ def _json_cells(
 def _parquet(path: Path) -> "ParquetFile":
     """An open file."""
     try:
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError:
         advice = "pip install pyarrow (or save it as .csv)"
         raise ImportError(f"{path} needs pyarrow to be read: {advice}") from None
-    try:
+    with files.errors_at(path, "not a Parquet file", (ValueError, ArrowException)):
         return parquet.ParquetFile(path)
-    except OSError:
-        raise
-    except Exception as error:
-        raise ValueError(f"{path}: not a Parquet file ({' '.join(str(error).split())})") from None
 
 
 def _parquet_cells(
@@ -372,11 +367,13 @@ def _parquet_cells(
 
 
 def _of_arrow(column: Any) -> Any:
-    """Dates without a zone as an array, anything else as a list."""
+    """Dates without a zone as an array, strings as texts, anything else as a list."""
     from pyarrow import types
 
-    plain = types.is_temporal(column.type) and getattr(column.type, "tz", None) is None
-    return column.to_numpy() if plain else column.to_pylist()
+    if types.is_temporal(column.type) and getattr(column.type, "tz", None) is None:
+        return column.to_numpy()
+    cells = column.to_pylist()
+    return _Texts.of(cells, "") if {*map(type, cells)} <= {str, type(None)} else cells
 
 
 def labels_of_cells(kinds: set[str]) -> Callable[[Any], str]:
@@ -422,14 +419,9 @@ def _csv_rows(
         first.append(line)
         size += len(line)
     said = re.fullmatch(r"sep=(.)\s*", first[0], re.IGNORECASE) if first else None
-    if said is not None:  # a line for Excel
-        first = first[1:]
-    if mark := delimiter or (said and said[1]):
-        pass
-    elif files.suffix_of(path) in (".tsv", ".tab"):
-        mark = "\t"
-    else:
-        mark = " " if files.form_of(path) == ".dat" else _delimiter("".join(first), path)
+    first = first[1:] if said else first  # it is for Excel
+    mark = delimiter or (said and said[1]) or _TABS.get(files.suffix_of(path))
+    mark = mark or (" " if files.form_of(path) == ".dat" else _delimiter("".join(first), path))
     lines = chain(first, lines)
     if first and first[0].endswith("\n"):
         lines = _ended_by_feeds(lines)
@@ -582,10 +574,10 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _one_kind(items: list[object], no_value: frozenset[str]) -> list[object]:
+def _one_kind(items: list[object], no_value: frozenset[str]) -> list[object] | _Texts:
     """Numbers or truth values as they are; anything else as strings, nested values as JSON."""
     items = [None if isinstance(item, str) and item in no_value else item for item in items]
     kinds = {*map(type, items)} - {type(None)}
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return items
-    return [x if x is None or isinstance(x, str) else json.dumps(x) for x in items]
+    return _Texts.of([x if isinstance(x, str | None) else json.dumps(x) for x in items], "")

@@ -160,11 +160,9 @@ def library(module: str, path: Path) -> ModuleType:
     try:
         return import_module(module)
     except ImportError:
-        advice = f"pip install 'pgmult[{'rdata' if module == 'pyreadr' else 'files'}]'"
-        name = module.replace("_", "-")
-        raise ImportError(
-            f"{path} needs {name} to be read: {advice} (or save it as .csv)"
-        ) from None
+        extra, name = "rdata" if module == "pyreadr" else "files", module.replace("_", "-")
+        advice = f"pip install 'pgmult[{extra}]' (or save it as .csv)"
+        raise ImportError(f"{path} needs {name} to be read: {advice}") from None
 
 
 @contextmanager

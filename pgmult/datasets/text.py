@@ -361,12 +361,10 @@ class WordChoices(Checked):
 def as_stop_words(stop_words: object) -> frozenset[str] | str:
     """The set of stop words, or that they are to be detected."""
     if isinstance(stop_words, str):
-        if stop_words in ("english", "en"):
-            return ENGLISH_STOP_WORDS
         if stop_words == DETECTED:
             return DETECTED
         if code := language_code(stop_words):
-            return stop_words_of(code)
+            return ENGLISH_STOP_WORDS if code == "en" else stop_words_of(code)
     if isinstance(stop_words, str | os.PathLike):
         path = as_path(stop_words, "stop_words")
         if not path.is_file():

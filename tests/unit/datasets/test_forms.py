@@ -394,6 +394,15 @@ class TestSeveral:
         with pytest.raises(ValueError, match=r"'y' only in one of 2001.csv and 2003.csv"):
             read(tmp_path / asked)
 
+    def test_files_of_several_forms(self, tmp_path):
+        (tmp_path / "a.csv").write_text("id,y\n1,x\n2,y\n", encoding="utf-8")
+        rows = '[{"id": 3, "y": "z"}, {"id": 4, "y": null}]'
+        (tmp_path / "b.json").write_text(rows, encoding="utf-8")
+        files = ["a.csv"] * 2 + ["b.json"] * 2
+        assert cells(read(tmp_path)) == {
+            "id": [1, 2, 3, 4], "y": ["x", "y", "z", None], "file": files,
+        }  # fmt: skip
+
     def test_a_packed_corpus_is_no_table(self, tmp_path):
         (tmp_path / "corpus.json").write_text("{}", encoding="utf-8")
         with pytest.raises(ValueError, match=r"is a packed corpus and no table"):
