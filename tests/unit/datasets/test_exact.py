@@ -158,7 +158,7 @@ class TestTimes:
     def test_several_zones_are_refused_unless_one_is_asked_for(self, tmp_path):
         summer = ["2024-01-01T00:30+01:00", "2024-07-01T00:30+02:00", "2024-07-01T22:30Z"]
         path = written(tmp_path, {"t": summer, "s": list("aba")})
-        with pytest.raises(ValueError, match=r"'t' of .*t.csv must have times of one zone, got .*time_zone="):
+        with pytest.raises(ValueError, match=r"t.csv must have times of one zone.*time_zone="):
             _ = pgmult.read(path)["t"]
         column = pgmult.read(path, time_zone="Europe/Berlin")["t"]
         expected = ["2024-01-01T00:30", "2024-07-01T00:30", "2024-07-02T00:30"]
