@@ -52,7 +52,7 @@ Effects of authors, and words by party:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
@@ -60,14 +60,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core.parameters import axes_of, real
-from pgmult.core.typing import FloatArray, IntArray
+from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.links import LogisticNormal
 from pgmult.priors import MatrixNormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS, Sums
+from pgmult.sampling.blocks import BLOCK_ROWS, Total, blocks, step
 from pgmult.topics.data.corpus import StructuredCorpus
 from pgmult.topics.models import topic_model
 from pgmult.topics.priors.regression import RegressedMean
-from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
+from pgmult.topics.starts.searches import START_SWEEPS, Searched, StartSweeps
 from pgmult.topics.updates.allocation import no_counts
 from pgmult.topics.updates.content import ContentPrior, WordsByGroup
 from pgmult.topics.updates.keywords import KeywordsState
@@ -129,7 +129,7 @@ class StructuralTopicsState(KeywordsState):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopicsState]):
+class StructuralTopics(topic_model.TopicModel[StructuredCorpus]):
     """Correlated topic model with covariates of prevalence and of content.
 
     Parameters
@@ -215,13 +215,16 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopics
             return DirichletWords(*about)
         return WordsByGroup(*about, self.content)
 
-    def summarized(
-        self, name: str, state: StructuralTopicsState, summary: Sums, data: StructuredCorpus
-    ) -> object:
-        """A variable from the sums of all blocks."""
-        if name == "group_tokens":
-            return summary.exact[1]
-        return super(StructuralTopics, self).summarized(name, state, summary, data)
+    def from_allocation(
+        self, rng: Generator, at: Searched, data: StructuredCorpus
+    ) -> StructuralTopicsState:
+        """As every topic model; with groups after some sweeps in which their words may differ."""
+        state: StructuralTopicsState = super(StructuralTopics, self).from_allocation(rng, at, data)
+        if isinstance(words := self.words(data), WordsByGroup):
+            held = partial(self.shared_step, words=replace(words, hold=True))
+            for _ in range(self.content.start_sweeps):
+                state = step(self, rng, state, data, held)
+        return state
 
     def group_tokens(self, state: StructuralTopicsState, data: StructuredCorpus) -> IntArray:
         """Tokens of each topic in each group as last allocated, ``(num_groups, num_topics)``.
@@ -235,4 +238,7 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus, StructuralTopics
 
         With Sigma it determines how topics correlate in documents of the same covariates.
         """
-        return self.psi_mean.at_average(state, data, self.block_rows)
+        parts, total = blocks(data.num_documents, self.block_rows), Total()
+        for b, part in enumerate(parts):
+            total.add(b, self.psi_mean.summary(data.rows(part)))
+        return self.psi_mean.summarized("mu", state, total.result(len(parts)), data)

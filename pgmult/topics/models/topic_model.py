@@ -21,8 +21,7 @@ of the first topics are set in advance (`pgmult.topics.updates.keywords`):
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +31,11 @@ from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import Array, FloatArray, Generator, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
-from pgmult.sampling.blocks import Asks, Sums, as_block_rows, step
-from pgmult.topics.data.corpus import (
-    Corpus,
-    Documents,
-    as_num_topics,
-    refuse_to_simulate,
-    simulate_words,
-)
+from pgmult.sampling.blocks import Asks, Sums, as_block_rows, started
+from pgmult.topics.data.corpus import Documents, as_num_topics, refuse_to_simulate, simulate_words
 from pgmult.topics.priors.means import ConstantMean, Fields, PsiMean, PsiState
-from pgmult.topics.starts import find
+from pgmult.topics.starts import searches
+from pgmult.topics.starts.find import TopicStart
 from pgmult.topics.starts.searches import Placement, Searched
 from pgmult.topics.updates import allocation
 from pgmult.topics.updates.drifting import DriftingWords
@@ -63,7 +57,7 @@ SUMMARIES = frozenset({"topic_shares", "effective_topics"})
 """Variables of any topic model that are made of sums over blocks of documents."""
 
 
-class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
+class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState], Generic[Documents]):
     """Topics of words, theta_d = link(psi_d), psi_d Gaussian; sampled in blocks of documents."""
 
     __slots__ = ()
@@ -89,7 +83,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
 
     @property
     @abstractmethod
-    def psi_mean(self) -> PsiMean[Documents, PsiState]:
+    def psi_mean(self) -> PsiMean[Documents]:
         """The prior of the mean and covariance of psi, and how they move."""
 
     def words(self, data: Documents) -> DirichletWords | DriftingWords:
@@ -152,12 +146,34 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return simulate_words(rng, assignments, topics, data)
 
     def init(self, rng: Generator, data: Documents) -> PsiState:
-        """The start of a single chain: see `pgmult.topics.starts.find`."""
-        return find.start_chain(self, rng, data)
+        """The start of a single chain: one leaf of a search, topics sorted by size."""
+        begun = self.shared_start(rng, data)
+        if begun is not None:
+            return started(self, rng, *begun, data)
+        how = self.num_topics, self.start_concentration(), self.start_sweeps
+        return self.from_allocation(rng, self.in_order(searches.leaf(rng, data, *how), data), data)
 
     def shared_start(self, rng: Generator, data: Documents) -> tuple[PsiState, Placement] | None:
-        """The start of a chain of a large corpus without its rows; None of another corpus."""
-        return find.start_without_rows(self, rng, data)
+        """The start of a chain of a large corpus, searched in a part of it, without the rows.
+
+        The state has the rows of that part; what all rows start from comes with it. None, and no
+        random number drawn, where the corpus is not that large.
+        """
+        if not searches.is_too_large_to_sweep(data):
+            return None
+        part = searches.Part.of(rng, data, self.num_topics)
+        if part.documents is None:
+            return None
+        how = self.num_topics, self.start_concentration(), self.start_sweeps
+        return self._without_rows(rng, searches.grown(rng, part.words, *how), part, data)
+
+    def _without_rows(
+        self, rng: Generator, at: Searched, part: searches.Part, data: Documents
+    ) -> tuple[PsiState, Placement]:
+        """The state of the searched part, and what all rows start from."""
+        words = data if part.corpus is data else data.bare[part.documents]
+        at = self.in_order(searches.counted(rng, at, part.corpus, words), data)
+        return self.from_part(rng, at, data[part.documents]), Placement.of(at, self.link(data))
 
     def local_start(self, rng: Generator, placement: Placement, data: Documents) -> Fields:
         """Return the start of a block's documents, given the topics of the searched part."""
@@ -167,9 +183,21 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
 
     def find_start(
         self, rng: Generator, data: Documents, leaves: int = 4, *, sweeps: int | None = None
-    ) -> find.TopicStart:
+    ) -> TopicStart:
         """See `pgmult.topics.find_start`."""
-        return find.search(self, rng, data, leaves, sweeps)
+        sweeps = self.start_sweeps if sweeps is None else sweeps
+        part = searches.Part.of(rng, data, self.num_topics)
+        how = self.num_topics, self.start_concentration(), leaves, sweeps
+        best, found, loo = searches.search_leaves(rng, part.words, *how)
+        if part.documents is None or not searches.is_too_large_to_sweep(data):
+            whole = searches.settled(rng, best, part, sweeps)
+            at = self.in_order(searches.counted(rng, whole, part.corpus, data), data)
+            state, topics = self.from_allocation(rng, at, data), at.topics()
+        else:
+            state, placement = self._without_rows(rng, best, part, data)
+            state = started(self, rng, state, placement, data)
+            topics = np.ascontiguousarray(placement.by_word.T)
+        return TopicStart.of(state, loo, topics, [at.topics() for at in found if at is not best])
 
     def start_concentration(self) -> float:
         """Dirichlet concentration of words in topics, for the search."""
@@ -184,18 +212,12 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         return at.ordered(Keywords.of(self.keywords, data).best_order(word_counts))
 
     def from_allocation(self, rng: Generator, at: Searched, data: Any) -> PsiState:
-        """A state with these topics in this order, all else drawn given them.
-
-        With groups, after some sweeps in which their words may differ.
-        """
-        psi, words = at.flat_psi(self.link(data)), self.words(data)
-        drawn = words.start(rng, at, data)
+        """A state with these topics in this order, all else drawn given them."""
+        psi = at.flat_psi(self.link(data))
+        words = self.words(data).start(rng, at, data)
         of_psi = self.psi_mean.start(rng, psi, data)
         topic_counts = allocation.kept_counts(at.allocation.topic_counts)
-        state: PsiState = self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **drawn)
-        for _ in range(words.start_sweeps):
-            state = step(self, rng, state, data, partial(self.shared_step, words=words.held()))
-        return state
+        return self.state_type(psi=psi, topic_counts=topic_counts, **of_psi, **words)
 
     def from_part(self, rng: Generator, at: Searched, subset: Documents) -> PsiState:
         """A state of a part; topics that nothing varies at their mean.
@@ -203,7 +225,8 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         A draw given so few tokens is far from it.
         """
         state = self.from_allocation(rng, at, subset)
-        return replace(state, topics=at.topics()) if self.words(subset).is_plain else state
+        is_plain = type(self.words(subset)) is DirichletWords and not self.keywords
+        return replace(state, topics=at.topics()) if is_plain else state
 
     # ------------------------------------------------------------------------ sweeps
 
@@ -285,7 +308,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
         """Each topic's share of all tokens as last allocated, ``(num_topics,)``."""
         return allocation.shares_of(state.topic_counts.sum(axis=0))
 
-    def version_tokens(self, state: PsiState, data: Corpus) -> IntArray:
+    def version_tokens(self, state: PsiState, data: Documents) -> IntArray:
         """Tokens of each topic in each version of the topics, ``(num_versions, num_topics)``."""
         if data.versions is None:
             return np.zeros((0, self.num_topics), dtype=np.int64)
@@ -309,10 +332,12 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState]):
 
     def summarized(self, name: str, state: PsiState, summary: Sums, data: Documents) -> object:
         """A variable from the sums of all blocks."""
+        if name == "group_tokens":
+            return summary.exact[1]
+        if name not in SUMMARIES:
+            return self.psi_mean.summarized(name, state, summary, data)
         shares = allocation.shares_of(summary.exact[0])
-        if name in ("topic_shares", "effective_topics"):
-            return shares if name == "topic_shares" else allocation.effective(shares)
-        return self.psi_mean.summarized(name, state, summary, data)
+        return shares if name == "topic_shares" else allocation.effective(shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -348,7 +373,7 @@ class ExchangeableTopicsState(KeywordsState):
     word_concentration: float = field(default=CENTRE, kw_only=True)
 
 
-class NormalTopics(TopicModel[Any, Any]):
+class NormalTopics(TopicModel[Any]):
     """psi_d ~ N(mu, Sigma), the same for every document, and mu, Sigma ~ NIW."""
 
     __slots__ = ()
@@ -371,6 +396,6 @@ class NormalTopics(TopicModel[Any, Any]):
         return self.gaussian
 
     @property
-    def psi_mean(self) -> PsiMean[Any, Any]:
+    def psi_mean(self) -> PsiMean[Any]:
         """The prior of the mean and covariance of psi, and how they move."""
         return ConstantMean(self.gaussian_prior)

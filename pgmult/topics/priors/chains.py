@@ -36,6 +36,7 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import BoolArray, FloatArray, Generator
 from pgmult.core.validate import as_finite, as_nonnegative, as_positive, made, new_key
 from pgmult.topics.compiled import chains as compiled
+from pgmult.topics.compiled.chains import Counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,25 +100,22 @@ class ScalarChains(Checked):
         over_rows(compiled.noise_of_chains, len(noise), *self._filtered(), x, noise, grain=1)
         return noise
 
-    def surrogate(
-        self, rng: Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
-    ) -> DiagonalPotential:
+    def surrogate(self, rng: Generator, x: FloatArray, counts: Counts) -> DiagonalPotential:
         """The potential of surrogate data of x: as precise as the counts of all times together."""
-        successes, trials = (of.sum(axis=1, keepdims=True) for of in (taken, reaching))
+        successes, trials = (np.sum(of, axis=1, keepdims=True) for of in counts)
         share = (successes + 0.5) / (trials + 1.0)
-        J = reaching * (share * (1.0 - share))
+        J = counts.reaching * (share * (1.0 - share))
         return DiagonalPotential(J, J * x + np.sqrt(J) * self._noise(rng))
 
-    def log_place(
-        self, noise: FloatArray, taken: FloatArray, reaching: FloatArray, rows: BoolArray
-    ) -> FloatArray:
+    def log_place(self, noise: FloatArray, counts: Counts, rows: BoolArray) -> FloatArray:
         """Log normaliser, and the log likelihood of counts where `place` puts the chains.
 
         The density of the variances given surrogate data and noise, up to their prior.
 
         Parameters
         ----------
-        noise, taken, reaching : arrays, ``(num_rows, num_times, num_chains)``
+        noise : array, ``(num_rows, num_times, num_chains)``
+        counts : Counts
         rows : bool array, ``(num_rows,)``
             The rows to work out; others get 0.
 
@@ -126,9 +124,8 @@ class ScalarChains(Checked):
         array, ``(num_rows,)``
         """
         out = np.zeros(len(self.initial_var))
-        counts = compiled.Counts(taken, reaching)
-        given = (*self._filtered(), noise, counts)
-        over_rows(compiled.log_densities, len(out), rows, *given, out, grain=1)
+        given = rows, *self._filtered(), noise, counts
+        over_rows(compiled.log_densities, len(out), *given, out, grain=1)
         return out
 
     def _noise(self, rng: Generator) -> FloatArray:
@@ -146,22 +143,20 @@ class ScalarChains(Checked):
         potential = self.potential or DiagonalPotential(np.zeros(self.shape), np.zeros(self.shape))
         return self._prior(), compiled.ChainPotential(potential.J, potential.h)
 
-    def slice(
-        self, rng: Generator, x: FloatArray, taken: FloatArray, reaching: FloatArray
-    ) -> FloatArray:
+    def slice(self, rng: Generator, x: FloatArray, counts: Counts) -> FloatArray:
         """One Markov step of every chain given binomial counts.
 
         An elliptical slice around a Gaussian found from the counts, one for each chain. Leaves this
-        prior times the likelihood of `taken` out of `reaching`, of logit x, as it is; the potential
-        plays no part.
+        prior times the likelihood of the counts, of logit x, as it is; the potential plays no part.
 
         Parameters
         ----------
         x : array, ``(num_rows, num_times, num_chains)``
             Where the chains are.
-        taken, reaching : arrays of the same shape
+        counts : Counts
         """
         out = np.array(x, dtype=np.float64, order="C")
-        given = self._prior(), compiled.Counts(taken, reaching)
-        over_rows(compiled.slice_chains, len(out), new_key(rng), *given, out, grain=1)
+        over_rows(
+            compiled.slice_chains, len(out), new_key(rng), self._prior(), counts, out, grain=1
+        )
         return out

@@ -11,7 +11,7 @@ words, its link and such a part.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
@@ -21,14 +21,9 @@ from pgmult.priors.gaussian import Moments
 from pgmult.sampling.blocks import Sums
 from pgmult.topics.data.corpus import Corpus, Documents, corpus_from
 
-if TYPE_CHECKING:
-    from pgmult.topics.models.dynamic import DynamicTopicsState
-    from pgmult.topics.models.structural import StructuralTopicsState
-    from pgmult.topics.models.topic_model import ExchangeableTopicsState
+PsiState = Any
+"""A state of a topic model, with ``psi``, ``Sigma``, ``topics`` and ``topic_counts``."""
 
-PsiState = TypeVar(
-    "PsiState", bound="ExchangeableTopicsState | StructuralTopicsState | DynamicTopicsState"
-)
 Fields = dict[str, Any]
 """New values of fields of a state, by name."""
 
@@ -43,7 +38,7 @@ def with_two_words(corpus: Documents) -> Documents:
     return corpus
 
 
-class PsiMean(ABC, Generic[Documents, PsiState]):
+class PsiMean(ABC, Generic[Documents]):
     """A part of a topic model: the prior of the mean and covariance of psi, and its updates."""
 
     __slots__ = ()
@@ -94,7 +89,7 @@ class PsiMean(ABC, Generic[Documents, PsiState]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConstantMean(PsiMean[Corpus, "ExchangeableTopicsState"]):
+class ConstantMean(PsiMean[Corpus]):
     """psi_d ~ N(mu, Sigma), the same for every document; mu, Sigma ~ NIW. Fields: mu, Sigma.
 
     Attributes
@@ -108,18 +103,16 @@ class ConstantMean(PsiMean[Corpus, "ExchangeableTopicsState"]):
         """A corpus; one in which no document has two words is refused."""
         return with_two_words(corpus_from(data, "data"))
 
-    def means(self, state: "ExchangeableTopicsState", data: Corpus) -> FloatArray:
+    def means(self, state: PsiState, data: Corpus) -> FloatArray:
         """Mean of psi, ``(n,)``."""
         return np.asarray(state.mu)
 
-    def sums(self, state: "ExchangeableTopicsState", psi: FloatArray, data: Corpus) -> Sums:
+    def sums(self, state: PsiState, psi: FloatArray, data: Corpus) -> Sums:
         """Number of documents; first and second moments of psi about the old mu."""
         moments = Moments.of(psi, state.mu)
         return Sums((np.array(moments.count),), (moments.total, moments.squares))
 
-    def given(
-        self, rng: Generator, state: "ExchangeableTopicsState", sums: Sums, data: Corpus
-    ) -> Fields:
+    def given(self, rng: Generator, state: PsiState, sums: Sums, data: Corpus) -> Fields:
         """Draw mu and Sigma given psi."""
         moments = Moments(int(sums.exact[0]), state.mu, *sums.rounded)
         mu, Sigma = self.gaussian.condition_moments(moments).sample(rng)

@@ -11,7 +11,7 @@ Effects are drawn with B and Sigma, rho_j before them (`pgmult.priors.mixed_regr
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,11 @@ from numpy.typing import NDArray
 from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray
 from pgmult.core.validate import made
 from pgmult.priors import MatrixNormalInverseWishart, MvNormal
-from pgmult.priors.mixed_regression import (
-    MixedRegression,
-    log_variance_density,
-    prior_effects,
-    prior_variances,
-)
-from pgmult.sampling.blocks import Sums, Total, blocks
+from pgmult.priors import mixed_regression as mixed
+from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.corpus import StructuredCorpus
-from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
-
-if TYPE_CHECKING:
-    from pgmult.topics.models.structural import StructuralTopicsState
+from pgmult.topics.priors.means import Fields, PsiMean, PsiState, with_two_words
 
 _GRAM = 3  # of the sums of a regression
 _WIDTH = 2.0  # of a slice's first interval, in log rho
@@ -39,7 +31,7 @@ _MOST_EFFECTS = 8  # random effects, and covariates, by which a run is judged se
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
+class RegressedMean(PsiMean[StructuredCorpus]):
     """psi_d ~ N(B' x_d + random effects, Sigma).
 
     Fields of the state: ``coefficients``, ``Sigma``, ``effects`` and ``effect_variances``.
@@ -79,7 +71,7 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         more = {"row_precision": gram, "dof": n + 2.0, "scale": np.eye(n)}
         return made(MatrixNormalInverseWishart, mean=mean, **more)
 
-    def means(self, state: "StructuralTopicsState", data: StructuredCorpus) -> FloatArray:
+    def means(self, state: PsiState, data: StructuredCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return data.design.mean(state.coefficients, state.effects)
 
@@ -109,23 +101,11 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         return Sums((np.array(data.num_documents),), (data.covariates.sum(axis=0),))
 
     def summarized(
-        self, name: str, state: "StructuralTopicsState", summary: Sums, data: StructuredCorpus
+        self, name: str, state: PsiState, summary: Sums, data: StructuredCorpus
     ) -> FloatArray:
-        """Mean of psi at the documents' average covariates, ``(n,)``."""
-        return self.at(state, summary.rounded[-1] / summary.exact[-1])
-
-    def at(self, state: "StructuralTopicsState", covariates: FloatArray) -> FloatArray:
-        """Mean of psi at some covariates and no random effects, ``(n,)``."""
+        """Mean of psi at the documents' average covariates and no random effects, ``(n,)``."""
+        covariates = summary.rounded[-1] / summary.exact[-1]
         return np.asarray(np.einsum("p,pn->n", covariates, state.coefficients))
-
-    def at_average(
-        self, state: "StructuralTopicsState", data: StructuredCorpus, block_rows: int
-    ) -> FloatArray:
-        """Mean of psi at the documents' average covariates, summed block by block, ``(n,)``."""
-        parts, total = blocks(data.num_documents, block_rows), Total()
-        for b, block in enumerate(parts):
-            total.add(b, Sums((), (data.covariates[block].sum(axis=0),)))
-        return self.at(state, total.result(len(parts)).rounded[0] / data.num_documents)
 
     def reported(self, draw: Mapping[str, Array]) -> FloatArray:
         """Psi as covariates and random effects vary one by one.
@@ -141,19 +121,17 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         moved = [sign * slope for slope in slopes[:_MOST_EFFECTS] for sign in (-1.0, 1.0)]
         return np.asarray(centre + np.array([np.zeros_like(centre), *moved, *effects[few]]))
 
-    def sums(self, state: "StructuralTopicsState", psi: FloatArray, data: StructuredCorpus) -> Sums:
+    def sums(self, state: PsiState, psi: FloatArray, data: StructuredCorpus) -> Sums:
         """Number of documents, and the products of their covariates, terms and psi."""
         anywhere = self.prior_of(data, np.eye(len(data.design.names)))
-        statistics = MixedRegression.of(anywhere, psi, data.covariates, _terms(data))
+        statistics = mixed.MixedRegression.of(anywhere, psi, data.covariates, _terms(data))
         return Sums((np.array(len(psi)),), statistics.sums)
 
-    def given(
-        self, rng: Generator, state: "StructuralTopicsState", sums: Sums, data: StructuredCorpus
-    ) -> Fields:
+    def given(self, rng: Generator, state: PsiState, sums: Sums, data: StructuredCorpus) -> Fields:
         """One update of the regression of psi."""
         count, size = int(sums.exact[0]), len(data.design.names)
         prior = self.prior_of(data, sums.rounded[_GRAM][:size, :size] / max(1, count))
-        regression = MixedRegression.of_sums(prior, count, _terms(data), sums.rounded)
+        regression = mixed.MixedRegression.of_sums(prior, count, _terms(data), sums.rounded)
         variances = sample_variances(rng, regression, state.effect_variances, self.effect_scale)
         return _fields(*regression.sample(rng, variances), variances)
 
@@ -161,9 +139,9 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         """Psi and the regression, drawn from the prior."""
         coefficients, Sigma = self.prior_of(data).sample(rng)
         terms = data.design.terms
-        variances = prior_variances(rng, len(terms), self.effect_scale)
+        variances = mixed.prior_variances(rng, len(terms), self.effect_scale)
         pairs = zip(terms, variances, strict=True)
-        drawn = [prior_effects(rng, term.size, variance * Sigma) for term, variance in pairs]
+        drawn = [mixed.prior_effects(rng, term.size, variance * Sigma) for term, variance in pairs]
         effects = np.concatenate([np.empty((0, len(Sigma))), *drawn])
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, effects, Sigma, variances)
@@ -174,19 +152,15 @@ class RegressedMean(PsiMean[StructuredCorpus, "StructuralTopicsState"]):
         if not terms:
             coefficients, Sigma = prior.condition(psi, data.covariates).sample(rng)
             return _fields(coefficients, np.empty((0, len(Sigma))), Sigma, np.empty(0))
-        regression = MixedRegression.of(prior, psi, data.covariates, _terms(data))
+        regression = mixed.MixedRegression.of(prior, psi, data.covariates, _terms(data))
         variances = np.full(len(terms), self.effect_scale**2)
         return _fields(*regression.sample(rng, variances), variances)
 
 
-def _fields(
-    coefficients: FloatArray, effects: FloatArray, Sigma: FloatArray, variances: FloatArray
-) -> Fields:
-    """Fields of the state."""
-    return {
-        "coefficients": coefficients, "Sigma": Sigma, "effects": effects,
-        "effect_variances": variances,
-    }  # fmt: skip
+def _fields(*values: FloatArray) -> Fields:
+    """Fields of the state: coefficients, effects, Sigma and the variances of effects."""
+    names = "coefficients", "effects", "Sigma", "effect_variances"
+    return dict(zip(names, values, strict=True))
 
 
 def _terms(data: StructuredCorpus) -> list[tuple[FloatArray | IntArray, int]]:
@@ -195,7 +169,7 @@ def _terms(data: StructuredCorpus) -> list[tuple[FloatArray | IntArray, int]]:
 
 
 def sample_variances(
-    rng: Generator, regression: MixedRegression, variances: FloatArray, scale: float
+    rng: Generator, regression: mixed.MixedRegression, variances: FloatArray, scale: float
 ) -> FloatArray:
     """Move the variances of random terms, coefficients, effects and Sigma integrated out.
 
@@ -206,7 +180,7 @@ def sample_variances(
         evidence = regression.evidence_along(moved, j)
 
         def log_density(x: FloatArray, _: BoolArray, evidence: Any = evidence) -> FloatArray:
-            prior = log_variance_density(float(x[0]), scale)
+            prior = mixed.log_variance_density(float(x[0]), scale)
             return np.array([prior if prior == -np.inf else prior + evidence(float(np.exp(x[0])))])
 
         start = np.log(moved[j : j + 1])

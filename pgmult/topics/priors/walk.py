@@ -18,7 +18,7 @@ out. `TimedRows` are the sufficient statistics of rows; later costs do not depen
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,7 @@ from pgmult.priors.matrix_normal import MatrixNormalInverseWishart
 from pgmult.sampling.blocks import Sums
 from pgmult.sampling.moves import slice_sample
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.priors.means import Fields, PsiMean, with_two_words
-
-if TYPE_CHECKING:
-    from pgmult.topics.models.dynamic import DynamicTopicsState
+from pgmult.topics.priors.means import Fields, PsiMean, PsiState, with_two_words
 
 
 def mean_walk(
@@ -144,7 +141,7 @@ def log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
+class WalkingMean(PsiMean[TimedCorpus]):
     """psi_d ~ N(mu_t, Sigma) at time t of the document, mu a walk. Fields: mu, Sigma and its drift.
 
     Attributes
@@ -170,11 +167,11 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
         """Times."""
         return {"time": data.time_labels}
 
-    def means(self, state: "DynamicTopicsState", data: TimedCorpus) -> FloatArray:
+    def means(self, state: PsiState, data: TimedCorpus) -> FloatArray:
         """Mean of psi, ``(num_documents, n)``."""
         return np.asarray(state.mu[data.times])
 
-    def sums(self, state: "DynamicTopicsState", psi: FloatArray, data: TimedCorpus) -> Sums:
+    def sums(self, state: PsiState, psi: FloatArray, data: TimedCorpus) -> Sums:
         """Number of documents and first moments of psi by time, second moments over all times.
 
         Moments are about the old mu of each time.
@@ -186,21 +183,15 @@ class WalkingMean(PsiMean[TimedCorpus, "DynamicTopicsState"]):
         counts = np.bincount(data.times, minlength=data.num_times)
         return Sums((counts,), (totals, squares))
 
-    def given(
-        self, rng: Generator, state: "DynamicTopicsState", sums: Sums, data: TimedCorpus
-    ) -> Fields:
-        """The drift given psi, with mu and Sigma integrated out; then mu and Sigma."""
+    def given(self, rng: Generator, state: PsiState, sums: Sums, data: TimedCorpus) -> Fields:
+        """A slice of the log drift given psi, mu and Sigma integrated out; then mu and Sigma."""
         rows = TimedRows.of_sums(sums.exact[0], state.mu, *sums.rounded)
-        return self.sample(rng, state.prevalence_drift, rows)
-
-    def sample(self, rng: Generator, drift: float, rows: TimedRows) -> Fields:
-        """A slice of the logarithm of the drift, then mu and Sigma given it."""
 
         def log_density(log_drift: FloatArray, active: BoolArray) -> FloatArray:
             prior = log_inverse_gamma(log_drift, self.shape, self.scale)
             return prior + rows.log_evidence(self.gaussian, float(np.exp(log_drift[0])))
 
-        log_drift = slice_sample(rng, log_density, np.log([drift]), width=1.0)
+        log_drift = slice_sample(rng, log_density, np.log([state.prevalence_drift]), width=1.0)
         return self._walked(rng, float(np.exp(log_drift[0])), rows)
 
     def prior(self, rng: Generator, data: TimedCorpus) -> tuple[FloatArray, Fields]:

@@ -31,7 +31,7 @@ token's topic given all others: see `merge_gains`.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -242,10 +242,9 @@ def leaf(
     rng: Generator, corpus: Corpus, num_topics: int, eta: float, sweeps: int = START_SWEEPS
 ) -> Searched:
     """An allocation of all documents by one leaf."""
-    small = thinned(rng, corpus, num_topics)
-    subset = part_to_search(rng, small, num_topics)
-    searched = settled(rng, grown(rng, subset, num_topics, eta, sweeps), subset, small, sweeps)
-    return counted(rng, searched, small, corpus)
+    part = Part.of(rng, corpus, num_topics)
+    searched = settled(rng, grown(rng, part.words, num_topics, eta, sweeps), part, sweeps)
+    return counted(rng, searched, part.corpus, corpus)
 
 
 def thinned(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
@@ -319,37 +318,44 @@ def _joined(rng: Generator, at: Searched, corpus: Corpus, num_topics: int, sweep
     return at
 
 
-def part_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> Corpus:
-    """The corpus itself or, of a large one, the words of `documents_to_search`."""
-    chosen = documents_to_search(rng, corpus, num_topics)
-    return corpus if chosen is None else only_words(corpus, chosen)
+class Part(NamedTuple):
+    """What a search goes over: of a large corpus, documents with half a million tokens.
 
+    With 10,000 tokens per topic, where that is more; they are whole and chosen at random.
 
-def only_words(corpus: Corpus, chosen: IntArray) -> Corpus:
-    """The words of some documents, without their names."""
-    return corpus.bare[chosen]
-
-
-def documents_to_search(rng: Generator, corpus: Corpus, num_topics: int) -> IntArray | None:
-    """Choose the documents of a large corpus to search: as many as have half a million tokens.
-
-    10,000 tokens per topic, where that is more; they are whole and chosen at random. None means
-    all.
+    Attributes
+    ----------
+    corpus : Corpus
+        The whole, `thinned`.
+    documents : int array or None
+        Those that are searched; None means all.
+    words : Corpus
+        Theirs.
     """
-    most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
-    if corpus.num_tokens <= most:
-        return None
-    order = rng.permutation(corpus.num_documents)
-    running = np.cumsum(corpus.totals[order])
-    return np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
+
+    corpus: Corpus
+    documents: Any
+    words: Corpus
+
+    @classmethod
+    def of(cls, rng: Generator, corpus: Corpus, num_topics: int) -> "Part":
+        """Choose documents."""
+        small = thinned(rng, corpus, num_topics)
+        most = max(_MOST_TOKENS[0], _MOST_TOKENS[1] * num_topics)
+        if small.num_tokens <= most:
+            return cls(small, None, small)
+        order = rng.permutation(small.num_documents)
+        running = np.cumsum(small.totals[order])
+        chosen = np.sort(order[: max(1, int(np.searchsorted(running, most, side="right")))])
+        return cls(small, chosen, small.bare[chosen])
 
 
-def settled(rng: Generator, at: Searched, subset: Corpus, corpus: Corpus, sweeps: int) -> Searched:
+def settled(rng: Generator, at: Searched, part: Part, sweeps: int) -> Searched:
     """An allocation of all documents: drawn given the topics of a part, and swept a few times."""
-    if subset is corpus:
+    if part.documents is None:
         return at
-    everywhere = replace(at, allocation=Placement.of(at).place(rng, corpus))
-    return everywhere.swept(rng, corpus, min(_SETTLING, sweeps))
+    everywhere = replace(at, allocation=Placement.of(at).place(rng, part.corpus))
+    return everywhere.swept(rng, part.corpus, min(_SETTLING, sweeps))
 
 
 def is_too_large_to_sweep(corpus: Corpus) -> bool:

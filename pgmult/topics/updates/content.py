@@ -26,7 +26,7 @@ c^-1.5: groups may differ a lot, or not at all.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,20 +121,6 @@ class WordsByGroup(DirichletWords):
 
     content: ContentPrior
     hold: bool = False
-
-    @property
-    def is_plain(self) -> bool:
-        """False: topics are more than Dirichlet rows."""
-        return False
-
-    @property
-    def start_sweeps(self) -> int:
-        """Sweeps of a chain before it begins, by `held`."""
-        return self.content.start_sweeps
-
-    def held(self) -> "WordsByGroup":
-        """The same part, which leaves concentrations as they are."""
-        return replace(self, hold=True)
 
     def table(self, state: Any) -> FloatArray:
         """Word probabilities over pairs of group and word, ``(num_topics, ...)``."""

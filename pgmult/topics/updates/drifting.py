@@ -5,13 +5,14 @@ Density and moves: `pgmult.topics.models.dynamic`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray, Generator, IntArray
 from pgmult.links import StickBreaking
 from pgmult.sampling.moves import slice_sample
+from pgmult.topics.compiled.chains import Counts
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.means import Fields
@@ -42,13 +43,6 @@ class DriftingWords:
     initial: tuple[float, float]
     drift: tuple[float, float]
 
-    is_plain: ClassVar[bool] = False  # topics are more than Dirichlet rows
-    start_sweeps: ClassVar[int] = 0
-
-    def held(self) -> Self:
-        """The same part: it is not held at the start."""
-        return self
-
     def table(self, state: Any) -> FloatArray:
         """Word probabilities over pairs of time and word, ``(num_topics, ...)``."""
         return np.asarray(state.topics.reshape(self.num_topics, -1))
@@ -67,7 +61,8 @@ class DriftingWords:
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
         initial_var = sample_inverse_gamma(rng, *self.initial, self.num_topics)
         drift_var = sample_inverse_gamma(rng, *self.drift, self.num_topics)
-        eta = self.chains(base, initial_var, drift_var, data.num_times).sample(rng)
+        times = data.num_times, self.persistence
+        eta = ScalarChains(base, initial_var, drift_var, *times).sample(rng)
         return self._fields(base, initial_var, drift_var, eta, data)
 
     def start(self, rng: Generator, at: Searched, data: TimedCorpus) -> Fields:
@@ -91,30 +86,24 @@ class DriftingWords:
         """The topics as drawn: the tokens' topics do not give their mean."""
         return self.table(state)
 
-    def chains(
-        self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, num_times: int
-    ) -> ScalarChains:
-        """The prior of eta."""
-        return ScalarChains(base, initial_var, drift_var, num_times, self.persistence)
-
     def sample_chains(
         self, rng: Generator, state: Any, word_counts: IntArray, data: TimedCorpus
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Variances at the start and of steps, and eta, given the tokens' topics."""
-        taken = word_counts[..., data.order[:-1]].astype(np.float64, order="C")
-        reaching = self.link(data).totals(word_counts).astype(np.float64, order="C")
-        chains = self.chains(state.base, state.initial_var, state.drift_var, data.num_times)
-        eta = chains.slice(rng, state.eta, taken, reaching)
+        both = word_counts[..., data.order[:-1]], self.link(data).totals(word_counts)
+        counts = Counts(*(of.astype(np.float64, order="C") for of in both))
+        variances, times = (state.initial_var, state.drift_var), (data.num_times, self.persistence)
+        chains = ScalarChains(state.base, *variances, *times)
+        eta = chains.slice(rng, state.eta, counts)
         name, prior = "innovation_var", self.drift
         if rng.random() < 0.5:
             name, prior = "initial_var", self.initial
-        conditioned = chains.condition(chains.surrogate(rng, eta, taken, reaching))
+        conditioned = chains.condition(chains.surrogate(rng, eta, counts))
         noise = conditioned.noise_of(eta)
 
         def log_density(log_var: FloatArray, active: BoolArray) -> FloatArray:
             moved = conditioned.with_vars(**{name: np.exp(log_var)})
-            likelihood = moved.log_place(noise, taken, reaching, active)
-            return log_inverse_gamma(log_var, *prior) + likelihood
+            return log_inverse_gamma(log_var, *prior) + moved.log_place(noise, counts, active)
 
         log_var = slice_sample(rng, log_density, np.log(getattr(chains, name)), _SLICE_WIDTH)
         moved = conditioned.with_vars(**{name: np.exp(log_var)})

@@ -45,9 +45,13 @@ def swing_psi(
     -----
     A document costs O(m**3), m the number of its sticks that anything reaches, or K.
     """
-    streams = np.arange(len(psi), dtype=np.uint64)
-    rows = _rows(link, counts, _depths(link, counts), streams)
-    return _moved(new_key(rng), rows, psi, mean, cov)
+    streams, depths = np.arange(len(psi), dtype=np.uint64), np.full(len(psi), psi.shape[1])
+    if isinstance(link, StickBreaking):  # no more sticks than any token reaches
+        num_topics = counts.shape[1]
+        used = counts[:, link.order_of(num_topics)[::-1]] > 0
+        reached = np.minimum(num_topics - np.argmax(used, axis=1), num_topics - 1)
+        depths = np.where(used.any(axis=1), reached, 0)
+    return _moved(new_key(rng), streams, depths, link, psi, counts, mean, cov)
 
 
 def swing_alone(
@@ -55,14 +59,20 @@ def swing_alone(
     psi: FloatArray, counts: IntArray, mean: FloatArray, cov: FloatArray,
 ) -> FloatArray:  # fmt: skip
     """Draw psi as `swing_psi` does, by a stream for each document: none depends on another."""
-    rows = _rows(link, counts, np.full(len(psi), psi.shape[1]), streams)
-    return _moved(key, rows, psi, mean, cov)
+    depths = np.full(len(psi), psi.shape[1])
+    return _moved(key, streams, depths, link, psi, counts, mean, cov)
 
 
 def _moved(
-    key: NDArray[np.uint64], rows: swing.SwingRows, psi: FloatArray, mean: FloatArray,
-    cov: FloatArray,
+    key: NDArray[np.uint64], streams: NDArray[np.uint64], depths: IntArray,
+    link: StickBreaking | LogisticNormal, psi: FloatArray, counts: IntArray,
+    mean: FloatArray, cov: FloatArray,
 ) -> FloatArray:  # fmt: skip
+    """Psi after its moves, documents taken in the order of their depths."""
+    num_topics, by_depth = counts.shape[1], np.argsort(depths, kind="stable")
+    is_softmax = isinstance(link, LogisticNormal)
+    order = np.arange(num_topics) if isinstance(link, LogisticNormal) else link.order_of(num_topics)
+    rows = swing.SwingRows(by_depth, depths, counts, order, streams, is_softmax)
     root, groups, moved = lower_cholesky(cov), -(-len(psi) // WIDTH), psi.copy()
     given = rows, root, np.atleast_2d(mean), key, moved
     statuses = over_rows(swing.swing_documents, groups, num_workers(groups, 1), *given, grain=1)
@@ -70,24 +80,3 @@ def _moved(
     if failed:
         raise ValueError(f"psi of document {min(failed)} is not finite any more")
     return moved
-
-
-def _depths(link: StickBreaking | LogisticNormal, counts: IntArray) -> IntArray:
-    """Number of sticks of each document that any token reaches; all K of a softmax."""
-    num_documents, num_topics = counts.shape
-    if isinstance(link, LogisticNormal):
-        return np.full(num_documents, num_topics)
-    used = counts[:, link.order_of(num_topics)[::-1]] > 0
-    depths = np.minimum(num_topics - np.argmax(used, axis=1), num_topics - 1)
-    return np.where(used.any(axis=1), depths, 0)
-
-
-def _rows(
-    link: StickBreaking | LogisticNormal, counts: IntArray, depths: IntArray,
-    streams: NDArray[np.uint64],
-) -> swing.SwingRows:  # fmt: skip
-    """The documents in the order in which the kernel takes them."""
-    num_topics, by_depth = counts.shape[1], np.argsort(depths, kind="stable")
-    order = np.arange(num_topics) if isinstance(link, LogisticNormal) else link.order_of(num_topics)
-    is_softmax = isinstance(link, LogisticNormal)
-    return swing.SwingRows(by_depth, depths, counts, order, streams, is_softmax)

@@ -9,7 +9,7 @@ tokens are allocated, and ``word_counts`` are the tokens that did not come as ke
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,20 +39,6 @@ class DirichletWords:
     num_topics: int
     concentration: float | None
     keywords: NamedWords
-
-    @property
-    def is_plain(self) -> bool:
-        """True where topics are Dirichlet rows and nothing else."""
-        return not self.keywords
-
-    @property
-    def start_sweeps(self) -> int:
-        """Sweeps of a chain before it begins, by `held`."""
-        return 0
-
-    def held(self) -> Self:
-        """The same part as it moves in these sweeps."""
-        return self
 
     def table(self, state: Any) -> FloatArray:
         """Word probabilities, ``(num_topics, num_words)``; of versions beside each other."""

@@ -122,9 +122,9 @@ def refused(broken, data, statistics, replicates=250):
 
 
 def test_variances_without_their_prior_are_refused(monkeypatch):
-    flat = regression.log_variance_density
+    flat = regression.mixed.log_variance_density
     monkeypatch.setattr(
-        regression, "log_variance_density",
+        regression.mixed, "log_variance_density",
         lambda x, scale: -np.inf if flat(x, scale) < -1e9 else 0.0,
     )  # fmt: skip
     refused(*made("effects"))

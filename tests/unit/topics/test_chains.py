@@ -9,6 +9,7 @@ from pgmult import DiagonalPotential, MvNormal, NormalInverseWishart
 from pgmult.sampling.moves import slice_sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics.compiled import chains as compiled
+from pgmult.topics.compiled.chains import Counts
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.walk import TimedRows, mean_walk
 
@@ -106,10 +107,10 @@ def drift_of_slices(centre, reaching, change=lambda taken, reaching: (taken, rea
     x = chains.sample(rng)
     tokens = np.broadcast_to(np.array(reaching)[:, None], x.shape[1:])[None]
     taken = rng.binomial(tokens, 1.0 / (1.0 + np.exp(-x)))
-    counts = [np.ascontiguousarray(n, dtype=np.float64) for n in change(taken, tokens)]
+    counts = Counts(*(np.ascontiguousarray(n, dtype=float) for n in change(taken, tokens)))
     after = x
     for _ in range(3):
-        after = chains.slice(rng, after, *counts)
+        after = chains.slice(rng, after, counts)
 
     def statistics(x):
         steps = np.diff(x - centre, axis=1)[0]
@@ -142,8 +143,9 @@ def test_chains_reach_their_law(rng):
     copies, centre, var, taken, reaching = 4000, -3.0, 4.0, 1, 3000
     chains = ScalarChains(np.full(copies, centre), np.array([var]), np.ones(1), 1)
     x = np.full((1, 1, copies), 8.0)
+    counts = Counts(np.full(x.shape, 1.0 * taken), np.full(x.shape, 1.0 * reaching))
     for _ in range(25):
-        x = chains.slice(rng, x, np.full(x.shape, 1.0 * taken), np.full(x.shape, 1.0 * reaching))
+        x = chains.slice(rng, x, counts)
     grid = np.linspace(-30.0, 20.0, 50_001)
     log_density = taken * grid - reaching * np.logaddexp(0.0, grid) - (grid - centre) ** 2 / 2 / var
     cdf = np.cumsum(np.exp(log_density - log_density.max()))

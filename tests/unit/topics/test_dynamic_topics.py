@@ -12,6 +12,7 @@ from oracle.scalar_chains import log_density, log_normalizer
 from pgmult import MvNormal, NormalInverseWishart, StickBreaking, sample
 from pgmult.testing import conditional_ratio, rejects
 from pgmult.topics import DynamicTopics, as_corpus, as_timed_corpus
+from pgmult.topics.compiled.chains import Counts
 from pgmult.topics.priors.chains import ScalarChains
 
 
@@ -101,14 +102,13 @@ def words_block(state, data, model=MODEL):
     allocation = np.random.default_rng(6).poisson(1.0, size=(3, 6, 12))
     allocation[:, 3] = 0
     link = StickBreaking(order=data.order)
-    taken = allocation[..., data.order[:-1]] * 1.0
-    reaching = link.totals(allocation) * 1.0
-    chains = WORDS.chains(state.base, state.initial_var, state.drift_var, data.num_times)
-    seen = chains.surrogate(rng, state.eta, taken, reaching)
+    counts = Counts(allocation[..., data.order[:-1]] * 1.0, link.totals(allocation) * 1.0)
+    chains = ScalarChains(state.base, state.initial_var, state.drift_var, 6, 0.8)
+    seen = chains.surrogate(rng, state.eta, counts)
     noise = chains.condition(seen).noise_of(state.eta)
 
     def log_joint(point):
-        chains = WORDS.chains(state.base, point.initial_var, point.drift_var, data.num_times)
+        chains = ScalarChains(state.base, point.initial_var, point.drift_var, 6, 0.8)
         eta = chains.condition(seen).place(noise)
         deviation = eta - state.base
         initial, drift = point.initial_var[:, None], point.drift_var[:, None, None]
@@ -127,13 +127,12 @@ def words_block(state, data, model=MODEL):
         return log_priors + log_eta + log_surrogate + link.log_likelihood(eta, allocation).sum()
 
     def log_conditional(point):
-        chains = model.words(data).chains(
-            state.base, point.initial_var, point.drift_var, data.num_times
-        )
+        variances = point.initial_var, point.drift_var
+        chains = ScalarChains(state.base, *variances, 6, model.persistence)
         everywhere = np.ones(3, dtype=bool)
         log_vars = log_inverse_gamma(point.initial_var, model.initial_shape, model.initial_scale)
         log_vars += log_inverse_gamma(point.drift_var, model.drift_shape, model.drift_scale)
-        given = chains.condition(seen).log_place(noise, taken, reaching, everywhere)
+        given = chains.condition(seen).log_place(noise, counts, everywhere)
         return log_vars + given.sum()
 
     return log_joint, log_conditional
@@ -153,10 +152,10 @@ def test_conditional_ratio_refuses_other_chains(state, data, change):
 def test_conditional_ratio_refuses_variances_that_forget(monkeypatch, state, data, forgotten):
     right = ScalarChains.log_place
 
-    def log_place(self, noise, taken, reaching, rows):
-        if forgotten == "counts" or not reaching.any():
-            return right(self, noise, 0.0 * taken, 0.0 * reaching, rows)
-        return right(self, noise, taken, reaching, rows) - log_normalizer(self)
+    def log_place(self, noise, counts, rows):
+        if forgotten == "counts" or not counts.reaching.any():
+            return right(self, noise, Counts(*(0.0 * of for of in counts)), rows)
+        return right(self, noise, counts, rows) - log_normalizer(self)
 
     monkeypatch.setattr(ScalarChains, "log_place", log_place)
     rejects(conditional_ratio, *words_block(state, data), [state, *others(data)])

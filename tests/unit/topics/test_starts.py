@@ -26,14 +26,7 @@ from pgmult.topics import (
 )
 from pgmult.topics.compiled.starts import place_tokens
 from pgmult.topics.starts import searches
-from pgmult.topics.starts.searches import (
-    leaf,
-    merge_gains,
-    merge_topics,
-    part_to_search,
-    search_leaves,
-    unsearched,
-)
+from pgmult.topics.starts.searches import leaf, merge_gains, merge_topics, search_leaves, unsearched
 from pgmult.topics.updates.collapsed import count_topics
 
 COUNTS = np.random.default_rng(5).poisson(0.5, size=(12, 9))
@@ -130,8 +123,6 @@ def test_gains_and_merges_are_those_of_a_count_anew(corpus, at):
     labels = two.allocation.assignments
     np.testing.assert_array_equal(labels[:, None] == labels, same[:, None] == same)
     assert np.isclose(two.alpha[labels[z == c][0]], at.alpha[c] + at.alpha[d])
-    with pytest.raises(ValueError, match="merges must be from 0 to 2 of 5 topics, got 3"):
-        merge_topics(at, corpus, 3)
 
 
 def test_searches_do_not_depend_on_threads():
@@ -228,11 +219,11 @@ def test_chains_begin_with_documents_near_their_mean(rng, monkeypatch, large):
 def test_a_large_corpus_is_searched_in_part(rng, monkeypatch):
     corpus = as_corpus(rng.poisson(0.5, size=(50, 30)))
     monkeypatch.setattr(searches, "_MOST_TOKENS", (200, 1))
-    part = part_to_search(rng, corpus, 3)
+    part = searches.Part.of(rng, corpus, 3).words
     assert 150 < part.num_tokens <= 200
     rows = corpus.to_csr().toarray().tolist()
     assert all(row in rows for row in part.to_csr().toarray().tolist())
-    assert part_to_search(rng, part, 3) is part
+    assert searches.Part.of(rng, part, 3).words is part
     found = leaf(rng, corpus, 3, 0.1, 30)
     again = count_topics(corpus, found.allocation.assignments, 3)
     np.testing.assert_array_equal(again.topic_counts, found.allocation.topic_counts)
