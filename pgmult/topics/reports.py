@@ -14,8 +14,8 @@ labels. All else is a call of `pgmult.topics.effects` away.
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +42,8 @@ from pgmult.topics.summaries import correlations, documents, effects
 from pgmult.topics.summaries.checks import check
 from pgmult.topics.summaries.content import FEW_TOKENS, GroupWords, content
 from pgmult.topics.summaries.matching import aligned_chains, placed_draws
-from pgmult.topics.summaries.stability import LIKELY, TopicStability, topic_stability
-from pgmult.topics.summaries.words import SCORES, TopWord, exclusivity, keywords, npmi, word_scores
+from pgmult.topics.summaries.stability import LIKELY, topic_stability
+from pgmult.topics.summaries.words import SCORES, exclusivity, keywords, npmi, word_scores
 
 __all__ = ["report"]
 
@@ -125,7 +125,7 @@ def report(
     as_choice(by, "by", SCORES)
     count = as_positive_int(num_documents, "num_documents", minimum=0)
     facts, comparison = as_mapping(facts, "facts"), as_comparison(comparison)
-    topics = _TopicTable.of(run, by, num_words, count)
+    topics = _TopicTable(run, by, num_words, count)
     if topic is not None:
         return topics.of_topic(topic).save(page)
     sections, worth = [topics.section()], {"shares of topics": topics.worth}
@@ -151,64 +151,41 @@ def report(
 # --------------------------------------------------------------------------- topics
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _TopicTable:
     """Summaries of all topics, the largest first, which their numbers name."""
 
-    numbers: IntArray
-    names: list[str]
-    by: str
-    words: Mapping[str, list[list[TopWord]]]
-    common: list[str]
-    shares: FloatArray
-    worth: FloatArray
-    stability: TopicStability
-    coherence: FloatArray
-    exclusivity: FloatArray
-    quotes: documents.Quotes | None
-    pairs: correlations.TopicCorrelations | None
-
-    @classmethod
-    def of(cls, run: Posterior, by: str, num_words: int, num_documents: int) -> "_TopicTable":
-        stability, quotes, pairs = topic_stability(run), None, None
-        chain = stability.matches.reference + 1
+    def __init__(self, run: Posterior, by: str, num_words: int, num_documents: int):
+        stability = topic_stability(run)
+        self.by, self.num_chains = by, run.num_chains
+        self.chain = chain = stability.matches.reference + 1  # whose words are shown
         chains = aligned_chains(run, None, "topic_shares")
         draws = np.stack(list(placed_draws(run, "topic_shares", chains, _SHARE_DRAWS)))
         shares = np.stack([np.nanmean(draws, axis=0), np.nanstd(draws, axis=0)])
         order = np.argsort(-shares[0], kind="stable")
-        numbers = order + 1
+        self.numbers, self.shares = order + 1, shares[:, order]
+        self.worth = independent_draws(draws, run.num_chains)[order]
+        self.stability = stability.take(self.numbers)
+        # another chain would find the topic, and its share rests on enough draws
+        self.is_reliable = self.stability.is_likely & ~(self.worth < FEW_DRAWS)
+        names = effects.topic_names(run, chain)
+        self.names = [names[k] for k in order]
         scores = {name: word_scores(run, name, chain=chain) for name in SCORES}
         best = {name: of.top(num_words) for name, of in scores.items()}
-        if num_documents and ("theta" in run or "psi" in run):
-            quotes = documents.quotes(run, numbers.tolist(), num_documents, chain=chain)
-        if "mu" in run and "Sigma" in run:
-            pairs = correlations.topic_correlations(run).take(numbers).excess()
-        probable, names = scores["probability"], effects.topic_names(run, chain)
-        judged = [probable.top(_JUDGED)[k] for k in order]
+        self.words = {name: [topics[k] for k in order] for name, topics in best.items()}
+        probable = scores["probability"]
+        top = probable.top(_JUDGED)
+        self.common = probable.used_alike(shares[0], {word.word for of in top for word in of})
+        self.exclusivity = exclusivity(probable.mean, _JUDGED)[order]
         corpus = documents.corpus_of(run)
-        return cls(
-            numbers, [names[k] for k in order], by,
-            {name: [topics[k] for k in order] for name, topics in best.items()},
-            probable.used_alike(shares[0], {word.word for of in judged for word in of}),
-            shares[:, order], independent_draws(draws, run.num_chains)[order],
-            stability.take(numbers),
-            np.full(len(order), np.nan) if corpus is None else npmi(judged, corpus),
-            exclusivity(probable.mean, _JUDGED)[order], quotes, pairs,
-        )  # fmt: skip
-
-    @property
-    def chain(self) -> int:
-        """The number of the chain whose words are shown."""
-        return self.stability.matches.reference + 1
-
-    @property
-    def num_chains(self) -> int:
-        return len(self.stability.matches.order)
-
-    @property
-    def is_reliable(self) -> BoolArray:
-        """True where another chain would find the topic, and its share rests on enough draws."""
-        return self.stability.is_likely & ~(self.worth < FEW_DRAWS)
+        unknown = np.full(len(order), np.nan)
+        self.coherence = unknown if corpus is None else npmi([top[k] for k in order], corpus)
+        self.quotes: documents.Quotes | None = None
+        if num_documents and ("theta" in run or "psi" in run):
+            asked = self.numbers.tolist()
+            self.quotes = documents.quotes(run, asked, num_documents, chain=chain)
+        self.pairs: correlations.TopicCorrelations | None = None
+        if "mu" in run and "Sigma" in run:
+            self.pairs = correlations.topic_correlations(run).take(self.numbers).excess()
 
     @property
     def largest(self) -> str:
@@ -460,8 +437,7 @@ def _of_covariates(
             sections.append(Section(title, table=table, figures=drawn, is_drawn=clear, shown=0))
         varying = " and ".join(other for other in numbers if other in beside)
         over = f" Averages over {varying}, which the difference varies with." if varying else ""
-        apart = [of_column.difference(name, label, first) for label in others]
-        gaps = [cast(effects.TopicShares, gap) for gap in apart]
+        gaps: list[Any] = [of_column.difference(name, label, first) for label in others]
         for gap in gaps:
             title = f"{gap.term[:1].upper()}{gap.term[1:]} {gap.contrast}"
             title += f" by {by}" if by else ""
@@ -578,7 +554,7 @@ def _curves(
     def cut(line: Line, topic: int) -> Line:
         """The line where its group has documents, and averages of these."""
         _, values = observed[line.colour]
-        line = _inside(line, (values.min(), values.max()))
+        line = _inside(line, values)
         if not points:
             return line
         where, draws = points[line.colour]
@@ -617,9 +593,9 @@ def _observed(data: StructuredCorpus, name: str, by: str | None) -> Observed:
     return [(of_group, values[of_group]) for of_group in rows]
 
 
-def _inside(line: Line, ends: tuple[float, float]) -> Line:
+def _inside(line: Line, values: FloatArray) -> Line:
     """The part of a curve where its group has documents."""
-    places = (line.x >= ends[0]) & (line.x <= ends[1])
+    places = (line.x >= values.min()) & (line.x <= values.max())
     bands = [(low[places], high[places]) for low, high in line.bands]
     return replace(line, x=line.x[places], mean=line.mean[places], bands=bands)
 

@@ -4,11 +4,13 @@ import math
 
 import numpy as np
 
+from pgmult.topics.compiled.chains import Counts
+
 
 def log_normalizer(chains):
     """Log of the integral of the prior times the potential, ``(num_rows,)``: without counts."""
     none = np.zeros(chains.shape)
-    return chains.log_place(none, none, none, np.ones(len(none), dtype=bool))
+    return chains.log_place(none, Counts(none, none), np.ones(len(none), dtype=bool))
 
 
 def log_density(chains, x):

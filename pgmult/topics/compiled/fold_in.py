@@ -28,48 +28,37 @@ def document_ids(worker, start, stop, entries, out):
         out[d] = total
 
 
-@jit(within=True)
-def _allocate_document(d, entries, by_word, theta, topic_counts, state):
-    """Draw z of one document: its counts of topics."""
-    indptr, words, counts = entries
-    num_topics = theta.shape[0]
-    topic_counts[:] = 0
-    weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
-    for entry in range(indptr[d], indptr[d + 1]):
-        word_probs = by_word[words[entry]]
-        total = dot(theta, word_probs)
-        if counts[entry] > MANY:
-            for k in range(num_topics):
-                weights[k] = theta[k] * word_probs[k] if total > 0.0 else theta[k]
-            state = split(np.int64(counts[entry]), weights, taken, state)
-            for k in range(num_topics):
-                topic_counts[k] += taken[k]
-            continue
-        for _ in range(counts[entry]):
-            u, state = uniform(state)
-            running, k = 0.0, 0
-            if total > 0.0:
-                running = theta[0] * word_probs[0]
-                while running < u * total and k < num_topics - 1:
-                    k += 1
-                    running += theta[k] * word_probs[k]
-            else:  # a word that no topic can tell from another says nothing of theta
-                running = theta[0]
-                while running < u and k < num_topics - 1:
-                    k += 1
-                    running += theta[k]
-            topic_counts[k] += 1
-
-
 @jit
 def allocate_documents(worker, start, stop, key, ids, entries, by_word, theta, topic_counts):
     """Write each document's counts of topics, drawn given theta, to `topic_counts`.
 
     Parameters
     ----------
-    ids : uint64, (num_documents,): each document's stream.
-    by_word : (num_words, num_topics): word probabilities.
+    ids : uint64 array, ``(num_documents,)``
+        Equal ids have equal draws.
     """
+    indptr, words, counts = entries
+    num_topics = theta.shape[1]
+    weights, taken = np.empty(num_topics), np.empty(num_topics, dtype=np.int64)
     for d in range(start, stop):
-        _allocate_document(d, entries, by_word, theta[d], topic_counts[d], open_stream(key, ids[d]))
-    return 0
+        state = open_stream(key, ids[d])
+        topic_counts[d, :] = 0
+        for entry in range(indptr[d], indptr[d + 1]):
+            word_probs = by_word[words[entry]]
+            total = dot(theta[d], word_probs)
+            for k in range(num_topics):
+                weights[k] = theta[d, k] * word_probs[k]
+            if not total > 0.0:  # a word that no topic can tell from another says nothing of theta
+                weights[:], total = theta[d], 1.0
+            if counts[entry] > MANY:
+                state = split(np.int64(counts[entry]), weights, taken, state)
+                for k in range(num_topics):
+                    topic_counts[d, k] += taken[k]
+                continue
+            for _ in range(counts[entry]):
+                u, state = uniform(state)
+                running, k = weights[0], 0
+                while running < u * total and k < num_topics - 1:
+                    k += 1
+                    running += weights[k]
+                topic_counts[d, k] += 1

@@ -78,78 +78,30 @@ def join_in_tokens(entries, assignments, alpha, eta, tallies, out):
 
 
 @jit
-def join_in_documents(topic_counts, alpha, out):
-    """Add to out[a, b], a < b, what documents that hold both add to the log joint when joined.
+def join_in_rows(counts, alpha, out):
+    """Add to out[a, b], a < b, what rows that hold both topics add to the log joint when joined.
 
-    That is log R(n_a + n_b) - log R(n_a) - log R(n_b) for R(n) = Gamma(n + x) / Gamma(x) and
-    x = alpha_a + alpha_b; `join_margins` has the rest.
+    log [Gamma(n_a + n_b + x) Gamma(x) / (Gamma(n_a + x) Gamma(n_b + x))], x = alpha[a, b], where n
+    are the counts of a document, ``alpha`` the sums of two concentrations, or those of a word and
+    its concentration.
     """
-    num_topics = alpha.shape[0]
+    num_topics = counts.shape[1]
     used = np.empty(num_topics, dtype=np.int64)
-    for d in range(topic_counts.shape[0]):
+    for row in counts:
         size = 0
         for k in range(num_topics):
-            if topic_counts[d, k] > 0:
+            if row[k] > 0:
                 used[size] = k
                 size += 1
         for j in range(1, size):
             b = used[j]
             for i in range(j):
                 a = used[i]
-                x = alpha[a] + alpha[b]
-                both = topic_counts[d, a] + topic_counts[d, b]
+                x = alpha[a, b]
                 out[a, b] += (
-                    math.lgamma(both + x) + math.lgamma(x)
-                    - math.lgamma(topic_counts[d, a] + x) - math.lgamma(topic_counts[d, b] + x)
+                    math.lgamma(row[a] + row[b] + x) + math.lgamma(x)
+                    - math.lgamma(row[a] + x) - math.lgamma(row[b] + x)
                 )  # fmt: skip
-
-
-@jit
-def join_margins(starts, values, times, alpha, out):
-    """Add to out[a, b] the change of a topic's own terms, alpha_a becoming alpha_a + alpha_b.
-
-    Topic k is in ``times[j]`` documents with ``values[j]`` tokens, j from ``starts[k]`` on.
-    """
-    num_topics = alpha.shape[0]
-    for b in range(1, num_topics):
-        for a in range(b):
-            x = alpha[a] + alpha[b]
-            for k in (a, b):
-                y = alpha[k]
-                constant = math.lgamma(y) - math.lgamma(x)
-                change = 0.0
-                for j in range(starts[k], starts[k + 1]):
-                    risen = math.lgamma(values[j] + x) - math.lgamma(values[j] + y)
-                    change += times[j] * (risen + constant)
-                out[a, b] += change
-
-
-@jit
-def join_in_words(word_counts, totals, eta, out):
-    """Add to out[a, b], a < b, what the words add to the log joint when topics are joined."""
-    num_words, num_topics = word_counts.shape
-    smoothing = eta * num_words
-    none = math.lgamma(eta)
-    used = np.empty(num_topics, dtype=np.int64)
-    log_gammas = np.empty(num_topics)
-    for w in range(num_words):
-        size = 0
-        for k in range(num_topics):
-            if word_counts[w, k] > 0:
-                used[size] = k
-                log_gammas[size] = math.lgamma(word_counts[w, k] + eta)
-                size += 1
-        for j in range(1, size):
-            for i in range(j):
-                a, b = used[i], used[j]
-                both = word_counts[w, a] + word_counts[w, b]
-                out[a, b] += math.lgamma(both + eta) + none - log_gammas[i] - log_gammas[j]
-    for b in range(1, num_topics):
-        for a in range(b):
-            out[a, b] += (
-                math.lgamma(totals[a] + smoothing) + math.lgamma(totals[b] + smoothing)
-                - math.lgamma(totals[a] + totals[b] + smoothing) - math.lgamma(smoothing)
-            )  # fmt: skip
 
 
 @jit

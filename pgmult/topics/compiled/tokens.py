@@ -32,6 +32,8 @@ from pgmult.compiled.simd import (
 )
 from pgmult.compiled.streams import gamma, open_stream, uniform
 
+from .content import log_rising
+
 MANY = 1024
 """Tokens of one word in one document above which they are split, rather than drawn one by one."""
 
@@ -65,27 +67,13 @@ class Shares(NamedTuple):
 
 
 @jit
-def pad_rows(worker, start, stop, probs, out):
-    """Rows of `probs` in single precision, filled up with zeros."""
-    for i in range(start, stop):
-        for k in range(probs.shape[1]):
-            out[i, k] = np.float32(probs[i, k])
-        for k in range(probs.shape[1], out.shape[1]):
-            out[i, k] = np.float32(0.0)
-
-
-@jit
-def pad_columns(worker, start, stop, probs, out):
-    """Do what `pad_rows` does for columns, eight at a time, so that whole cache lines are used."""
-    num_rows = probs.shape[0]
+def write_columns(worker, start, stop, probs, out):
+    """Columns of `probs` as rows in single precision, eight at a time: whole cache lines."""
     for first in range(start, stop, WIDTH):
         last = min(first + WIDTH, stop)
-        for k in range(num_rows):
+        for k in range(probs.shape[0]):
             for i in range(first, last):
                 out[i, k] = np.float32(probs[k, i])
-        for i in range(first, last):
-            for k in range(num_rows, out.shape[1]):
-                out[i, k] = np.float32(0.0)
 
 
 @jit(within=True)
@@ -269,27 +257,19 @@ def entry_probs(worker, start, stop, indptr, words, theta, by_word, out):
             out[entry] = dot(theta[d], by_word[words[entry]])
 
 
-@jit
-def _log_rise(x, a):
-    """Log of Gamma(x + a) / Gamma(x), by Stirling's series: 15 digits from x = 1000 on."""
-    one, other = 1.0 / x, 1.0 / (x + a)
-    value = (x + a - 0.5) * math.log1p(a * one) + a * math.log(x) - a
-    return value + (other - one) / 12.0 - (other**3 - one**3) / 360.0
-
-
 @jit(within=True)
 def _next_table(i, n, a, u):
     """One more than the first of i, ..., n - 1 that is 1, by its distribution function at u.
 
     None is where the Gamma(x + a) / Gamma(x) have risen by less than -log u; then it is n + 1.
     """
-    start, rise = _log_rise(float(i), a), -math.log(u) if u > 0.0 else math.inf
-    if _log_rise(float(n), a) - start < rise:
+    start, rise = log_rising(float(i), a), -math.log(u) if u > 0.0 else math.inf
+    if log_rising(float(n), a) - start < rise:
         return n + 1
     low, high = i, n
     while high - low > 1:
         middle = (low + high) // 2
-        if _log_rise(float(middle), a) - start < rise:
+        if log_rising(float(middle), a) - start < rise:
             low = middle
         else:
             high = middle

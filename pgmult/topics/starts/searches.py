@@ -34,6 +34,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from pgmult.compiled.rows import over_rows, row_threads
 from pgmult.core.arguments import as_repeats
@@ -180,15 +181,20 @@ def merge_gains(at: Searched, corpus: Corpus) -> FloatArray:
     entropies the shares of a and b in each token are added up, where both have 0.1 % or more.
     Entries elsewhere are -inf. O(tokens K + (documents + words) K**2) at most.
     """
-    allocation = at.allocation
-    gains = np.zeros((at.num_topics, at.num_topics))
+    allocation, sizes, smoothing = at.allocation, at.sizes, at.eta * corpus.num_words
+    gains, pairs = np.zeros((at.num_topics, at.num_topics)), np.add.outer(at.alpha, at.alpha)
     compiled.join_in_tokens(*_tokens_of(at, corpus), gains)
-    compiled.join_in_documents(allocation.topic_counts, at.alpha, gains)
-    distinct = [np.unique(n[n > 0], return_counts=True) for n in allocation.topic_counts.T]
-    starts = np.cumsum([0, *(len(values) for values, _ in distinct)])
-    values, times = (np.concatenate(parts) for parts in zip(*distinct, strict=True))
-    compiled.join_margins(starts, values, times, at.alpha, gains)
-    compiled.join_in_words(allocation.word_counts, at.sizes, at.eta, gains)
+    compiled.join_in_rows(allocation.topic_counts, pairs, gains)
+    compiled.join_in_rows(allocation.word_counts, np.full_like(pairs, at.eta), gains)
+    for k, counts in enumerate(allocation.topic_counts.T):  # its own terms, alpha_k that of a pair
+        values, times = np.unique(counts[counts > 0], return_counts=True)
+        alpha = np.append(pairs[k], at.alpha[k])
+        rise = times @ (gammaln(values[:, None] + alpha) - gammaln(alpha))
+        gains[k] += rise[:-1] - rise[-1]
+        gains[:, k] += rise[:-1] - rise[-1]
+    both = np.add.outer(sizes, sizes) + smoothing
+    gains += np.add.outer(gammaln(sizes + smoothing), gammaln(sizes + smoothing))
+    gains -= gammaln(both) + gammaln(smoothing)
     gains[np.tril_indices(at.num_topics)] = -np.inf
     return gains
 

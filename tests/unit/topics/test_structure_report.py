@@ -126,7 +126,7 @@ def test_curves_along_dates_end_where_groups_have_documents():
 
 def test_a_curve_ends_where_its_group_has_documents():
     line = Line("N", 1, np.arange(4.0), np.ones(4), [(np.zeros(4), np.ones(4))])
-    cut = _inside(line, (1.0, 2.0))
+    cut = _inside(line, np.array([1.0, 2.0]))
     assert cut.x.tolist() == [1.0, 2.0]
     assert all(len(end) == 2 for band in cut.bands for end in band)
 
