@@ -46,20 +46,18 @@ from pgmult.core.machine import as_cores
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.links import LogisticNormal
-from pgmult.topics.data.corpus import Corpus
+from pgmult.topics.data.corpus import Corpus, corpus_from
 from pgmult.topics.fits.mean_field import (
-    MeanFieldFit,
     as_precision,
     as_words,
     mean_theta,
     num_pieces,
     refuse_failed,
-    refuse_unfitted,
     word_counts,
 )
 from pgmult.topics.models.logistic_normal import LogisticNormalTopics
 from pgmult.topics.starts.searches import START_SWEEPS, leaf
-from pgmult.variational.ascent import has_settled
+from pgmult.variational.ascent import HasHistory, has_settled
 
 _FIT_TOLERANCE, _FIT_STEPS = 1e-2, 5  # of documents while topics still move
 
@@ -109,7 +107,7 @@ class CTMDocuments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CTMFit(MeanFieldFit):
+class CTMFit(HasHistory):
     """Topics, mu and Sigma estimated by variational EM: a `pgmult.variational.Fit`.
 
     Attributes
@@ -135,6 +133,22 @@ class CTMFit(MeanFieldFit):
 
     method: ClassVar[str] = "laplace"
     is_bound: ClassVar[bool] = False
+
+    def infer(
+        self, corpus: object, *, tolerance: float = 1e-4, max_steps: int = 500
+    ) -> CTMDocuments:
+        """The q of documents, seen before or not, given what was fitted.
+
+        A document is done when a step is no longer than `tolerance` standard deviations, or after
+        `max_steps`. An empty one has the prior.
+        """
+        tolerance = as_real(tolerance, "tolerance", above=0.0)
+        max_steps = as_repeats(max_steps, "max_steps")
+        return self._infer(corpus_from(corpus, "corpus"), tolerance, max_steps)
+
+    def theta(self, corpus: object) -> FloatArray:
+        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
+        return self.infer(corpus).theta()
 
     def _infer(
         self,
@@ -247,7 +261,8 @@ def fit_ctm(
     -----
     An iteration takes documents up to five steps further from where the last one left them.
     """
-    refuse_unfitted(as_kind(model, "model", LogisticNormalTopics))
+    if as_kind(model, "model", LogisticNormalTopics).keywords:
+        raise ValueError("model must have no keywords to be fitted (sample, which knows them)")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a fit, got {brief(callback)}")
     corpus = as_words(corpus)

@@ -1,80 +1,18 @@
-"""Shared parts of the variational fits of topic models: the loop, results, q of documents."""
+"""Steps of variational fits of topic models: data, means of theta, sums over documents."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pgmult.compiled.rows import over_rows
-from pgmult.core.arguments import as_real, as_repeats
 from pgmult.core.typing import FloatArray
 from pgmult.topics.compiled.variational_topics import expected_word_counts
 from pgmult.topics.data.corpus import Corpus, corpus_from
-from pgmult.variational.ascent import HasHistory, has_settled
 
 _POINTS = 32  # antithetic pairs that a posterior mean of theta averages over
 _ROWS = 256  # documents whose theta is averaged together
 _PIECE, _MOST_PIECES = 64, 64  # of a sum over documents: size and number
-
-
-def until_settled(values: Iterator[float], most: int, tolerance: float) -> tuple[FloatArray, bool]:
-    """Iterate a fit that yields its objective until it settles, at most `most` times.
-
-    Returns all values, and whether the last changed by less than `tolerance` of itself.
-    """
-    history: list[float] = []
-    while len(history) < most and not has_settled(history, tolerance):
-        history.append(next(values))
-    return np.array(history), has_settled(history, tolerance)
-
-
-class MeanFieldFit(HasHistory, ABC):
-    """A `pgmult.variational.Fit` with a history, which infers documents.
-
-    Attributes
-    ----------
-    history : array, ``(num_iterations,)``
-    """
-
-    __slots__ = ()
-
-    def infer(self, corpus: object, *, tolerance: float = 1e-4, max_steps: int = 500) -> Any:
-        """The q of documents, seen before or not, given what was fitted.
-
-        Parameters
-        ----------
-        corpus : Corpus, or sparse matrix or array of counts
-            With the words of the fit. An empty document has the prior.
-        tolerance : float
-            A document is done when a step is no longer than this: the share of its tokens that move
-            with sticks, standard deviations with a softmax.
-        max_steps : int
-
-        Raises
-        ------
-        ValueError
-            If the number of words is not that of the fit.
-        FloatingPointError
-            If a document holds a word of probability 0 under every topic.
-
-        Notes
-        -----
-        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
-        threads of the enclosing context; a document's answer does not depend on the others.
-        """
-        tolerance = as_real(tolerance, "tolerance", above=0.0)
-        max_steps = as_repeats(max_steps, "max_steps")
-        return self._infer(corpus_from(corpus, "corpus"), tolerance, max_steps)
-
-    def theta(self, corpus: object) -> FloatArray:
-        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
-        theta: FloatArray = self.infer(corpus).theta()
-        return theta
-
-    @abstractmethod
-    def _infer(self, corpus: Corpus, tolerance: float, max_steps: int) -> Any:
-        """`infer` of a corpus and limits that have been checked."""
 
 
 def as_words(counts: object, name: str = "corpus") -> Corpus:
@@ -138,9 +76,3 @@ def refuse_failed(statuses: list[int], what: str) -> None:
             f"document {min(failed)} has no {what}: a word of probability 0 under every topic, or"
             " a covariance that is singular to working precision"
         )
-
-
-def refuse_unfitted(model: Any) -> None:
-    """Refuse keywords."""
-    if model.keywords:
-        raise ValueError("model must have no keywords to be fitted (sample, which knows them)")

@@ -38,7 +38,6 @@ Use mean field for speed and for streams, and Gibbs (`pgmult.sample`) for uncert
 True
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,7 +45,7 @@ import numpy as np
 from scipy.special import digamma
 
 from pgmult.compiled.rows import over_rows, row_threads
-from pgmult.core.arguments import as_kind, as_real, as_seed
+from pgmult.core.arguments import as_kind, as_real, as_repeats, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
@@ -56,9 +55,10 @@ from pgmult.priors import Dirichlet, MvNormal, NormalInverseWishart
 from pgmult.priors.dirichlet import dirichlet_divergence
 from pgmult.priors.gaussian import expected_log_det, niw_divergence
 from pgmult.topics.compiled.variational_topics import Found, Given, infer_documents, sum_covariances
-from pgmult.topics.data.corpus import Corpus, as_corpus
+from pgmult.topics.data.corpus import Corpus, as_corpus, corpus_from
 from pgmult.topics.fits import mean_field
 from pgmult.topics.models.correlated import CorrelatedTopics
+from pgmult.variational.ascent import HasHistory, has_settled
 
 _FIT_TOLERANCE, _FIT_STEPS = 1e-3, 50  # of documents while topics still move
 
@@ -129,7 +129,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariationalTopics(mean_field.MeanFieldFit):
+class VariationalTopics(HasHistory):
     """q(topics) and q(mu, Sigma): a value and a `pgmult.variational.Fit`; `update` gives a new one.
 
     Attributes
@@ -178,7 +178,8 @@ class VariationalTopics(mean_field.MeanFieldFit):
             How many documents there are in all; those of `corpus` if left out.
         """
         corpus = mean_field.as_words(corpus)
-        mean_field.refuse_unfitted(as_kind(model, "model", CorrelatedTopics))
+        if as_kind(model, "model", CorrelatedTopics).keywords:
+            raise ValueError("model must have no keywords to be fitted (sample, which knows them)")
         state = model.init(as_generator(rng), corpus)
         scale = _scale(corpus.num_documents, num_documents)
         sizes, prior = scale * state.topic_counts.sum(axis=0), model.gaussian_prior
@@ -237,6 +238,39 @@ class VariationalTopics(mean_field.MeanFieldFit):
         of_documents = scale * (float(documents._scores.sum()) + count * constants)
         away = dirichlet_divergence(self.concentration, self.model.start_concentration())
         return Bound(of_documents, -away, -niw_divergence(self.gaussian, self.model.gaussian_prior))
+
+    def infer(
+        self, corpus: object, *, tolerance: float = 1e-4, max_steps: int = 500
+    ) -> DocumentPosterior:
+        """The q of documents, seen before or not, given what was fitted.
+
+        Parameters
+        ----------
+        corpus : Corpus, or sparse matrix or array of counts
+            With the words of the fit. An empty document has the prior.
+        tolerance : float
+            A document is done when a step is no longer: the share of its tokens that move.
+        max_steps : int
+
+        Raises
+        ------
+        ValueError
+            If the number of words is not that of the fit.
+        FloatingPointError
+            If a document holds a word of probability 0 under every topic.
+
+        Notes
+        -----
+        A step costs O(entries K + K**3) a document, the latter in SIMD lanes. Rows run on the
+        threads of the enclosing context; a document's answer does not depend on the others.
+        """
+        tolerance = as_real(tolerance, "tolerance", above=0.0)
+        max_steps = as_repeats(max_steps, "max_steps")
+        return self._infer(corpus_from(corpus, "corpus"), tolerance, max_steps)
+
+    def theta(self, corpus: object) -> FloatArray:
+        """Posterior mean topic proportions of documents, ``(num_documents, num_topics)``."""
+        return self.infer(corpus).theta()
 
     def _infer(
         self, corpus: Corpus, tolerance: float, max_steps: int,
@@ -326,18 +360,15 @@ def fit_cavi(
     tolerance = as_real(tolerance, "tolerance", above=0.0)
     rng = np.random.default_rng(as_seed(random_seed))
     with row_threads(as_cores(cores)):
-        q = VariationalTopics.start(rng, model, corpus)
-
-        def bounds() -> Iterator[float]:
-            nonlocal q
-            documents = None
-            while True:
-                documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
-                yield q.bound(documents).total
-                q = q._toward(documents, 1.0, 1.0)
-
-        history, converged = mean_field.until_settled(bounds(), max_iterations, tolerance)
-    return replace(q, method="cavi", history=history, converged=converged)
+        q, bounds, documents = VariationalTopics.start(rng, model, corpus), list[float](), None
+        while True:
+            documents = q._infer(corpus, _FIT_TOLERANCE, _FIT_STEPS, documents)
+            bounds.append(q.bound(documents).total)
+            converged = has_settled(bounds, tolerance)
+            if converged or len(bounds) == max_iterations:
+                break
+            q = q._toward(documents, 1.0, 1.0)
+    return replace(q, method="cavi", history=np.array(bounds), converged=converged)
 
 
 def fit_svi(
@@ -382,22 +413,16 @@ def fit_svi(
     with row_threads(as_cores(cores)):
         sampled = rng.permutation(np.flatnonzero(corpus.totals))[: 4 * batch_size]
         first = as_corpus(counts[np.sort(sampled)])
-        q = VariationalTopics.start(rng, model, first, total)
-
-        def means() -> Iterator[float]:
-            nonlocal q
-            while True:
-                shuffled = rng.permutation(total)
-                bounds = []
-                for rows in np.array_split(shuffled, max(1, round(total / batch_size))):
-                    documents = q._infer(as_corpus(counts[rows]), _FIT_TOLERANCE, _FIT_STEPS)
-                    bounds.append(q.bound(documents, total).total)
-                    step_size = _step_size(q.num_updates + 1, delay, forgetting)
-                    q = q._toward(documents, total / len(rows), step_size)
-                yield float(np.mean(bounds))
-
-        history, converged = mean_field.until_settled(means(), max_epochs, tolerance)
-    return replace(q, history=history, converged=converged)
+        q, means = VariationalTopics.start(rng, model, first, total), list[float]()
+        while len(means) < max_epochs and not has_settled(means, tolerance):
+            bounds = []
+            for rows in np.array_split(rng.permutation(total), max(1, round(total / batch_size))):
+                documents = q._infer(as_corpus(counts[rows]), _FIT_TOLERANCE, _FIT_STEPS)
+                bounds.append(q.bound(documents, total).total)
+                step_size = _step_size(q.num_updates + 1, delay, forgetting)
+                q = q._toward(documents, total / len(rows), step_size)
+            means.append(float(np.mean(bounds)))
+    return replace(q, history=np.array(means), converged=has_settled(means, tolerance))
 
 
 def _scale(num_seen: int, num_documents: int | None) -> float:
