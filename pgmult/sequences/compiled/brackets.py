@@ -5,31 +5,35 @@ written out at every step of the method would be compiled as often.
 """
 
 from pgmult.compiled.jit import jit
+from pgmult.compiled.streams import uniform
 
 START, LEFT, RIGHT, SHRINK, FOUND = range(5)
 
 
 @jit
-def look_next(stage, above, point, start, left, right, width):
-    """Stage, point, left and right end after a density at `point`, above the level or not.
+def look_next(at, above, width, state):
+    """Where to look after a density at the point, above the level or not; the stream's state.
 
-    At START the point is `start`. At LEFT and RIGHT an end is stepped out; at SHRINK the caller
-    draws the next point between the ends; at FOUND `point` is the draw.
+    A place is ``(stage, start, point, left, right)``. At START the point is `start`. At LEFT and
+    RIGHT an end is stepped out; at SHRINK the point is drawn between the ends; at FOUND it is the
+    draw, which is `start` where nothing else is left.
     """
+    stage, start, point, left, right = at
     if stage == START:
-        return LEFT, left, left, right
-    if stage == LEFT:
-        if above:
-            left -= width
-            return LEFT, left, left, right
-        return RIGHT, right, left, right
-    if stage == RIGHT:
-        if above:
-            right += width
-            return RIGHT, right, left, right
-        return SHRINK, point, left, right
-    if above:
-        return FOUND, point, left, right
-    if point < start:
-        return SHRINK, point, point, right
-    return SHRINK, point, left, point
+        stage, point = LEFT, left
+    elif stage == LEFT and above:
+        left -= width
+        point = left
+    elif stage == LEFT:
+        stage, point = RIGHT, right
+    elif stage == RIGHT and above:
+        right += width
+        point = right
+    elif stage == SHRINK and (above or point == start):
+        stage = FOUND
+    else:
+        if stage == SHRINK:
+            left, right = (point, right) if point < start else (left, point)
+        u, state = uniform(state)
+        stage, point = SHRINK, left + (right - left) * u if right - left > 1e-14 else start
+    return (stage, start, point, left, right), state

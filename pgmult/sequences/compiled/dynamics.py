@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.compiled.streams import open_stream, uniform
-from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
+from pgmult.sequences.compiled.brackets import FOUND, START, look_next
 
 _Floats = NDArray[np.float64]
 WIDTH = 1.0  # of a slice of the scales, in logarithms
@@ -175,19 +175,11 @@ def slice_scales(key, direction, drop, terms, a):
     The level is `drop`, an exponential variate, below the density at 0.
     """
     u, state = uniform(open_stream(key, np.int64(0)))
-    left = -WIDTH * u
-    right = left + WIDTH
-    level, distance, stage = 0.0, 0.0, np.int64(START)
-    while right - left > 1e-14:
+    at, level = (START, 0.0, 0.0, -WIDTH * u, -WIDTH * u + WIDTH), 0.0
+    while at[0] != FOUND:
         for i in range(a.size):
-            a[i] = distance * direction[i]
+            a[i] = at[2] * direction[i]
         density = scale_log_density(a, terms)
-        if stage == START:
+        if at[0] == START:
             level = density - drop
-        above = density > level
-        stage, distance, left, right = look_next(stage, above, distance, 0.0, left, right, WIDTH)
-        if stage == FOUND:
-            break
-        if stage == SHRINK:
-            u, state = uniform(state)
-            distance = left + (right - left) * u
+        at, state = look_next(at, density > level, WIDTH, state)

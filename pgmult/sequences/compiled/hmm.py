@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
 from pgmult.compiled.vectors import copy
-from pgmult.sequences.compiled.brackets import FOUND, SHRINK, START, look_next
+from pgmult.sequences.compiled.brackets import FOUND, START, look_next
 
 SMALLEST = 1e-280
 _SAFE_TOTAL = 1e-250
@@ -387,22 +387,13 @@ def slice_log(key, x, drop, shape, rate, terms):
     The level is `drop`, an exponential variate, below the density at x.
     """
     u, state = uniform(open_stream(key, np.int64(0)))
-    left = x - u
-    right = left + 1.0
-    level, point, stage = 0.0, x, np.int64(START)
-    while right - left > 1e-14:
-        density = shape * point - rate * math.exp(point)
-        density += log_rising(point, *terms)
-        if stage == START:
+    at, level = (START, x, x, x - u, x - u + 1.0), 0.0
+    while at[0] != FOUND:
+        density = shape * at[2] - rate * math.exp(at[2]) + log_rising(at[2], *terms)
+        if at[0] == START:
             level = density - drop
-        above = density > level
-        stage, point, left, right = look_next(stage, above, point, x, left, right, 1.0)
-        if stage == FOUND:
-            return point
-        if stage == SHRINK:
-            u, state = uniform(state)
-            point = left + (right - left) * u
-    return x
+        at, state = look_next(at, density > level, 1.0, state)
+    return at[2]
 
 
 @jit

@@ -27,7 +27,7 @@ from pgmult.compiled.ellipse import open_bracket, shrink_bracket
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import exponential, normal, open_stream, uniform
 from pgmult.compiled.vectors import exp_minus, log1p
-from pgmult.sequences.compiled.brackets import FOUND, LEFT, RIGHT, SHRINK, START, look_next
+from pgmult.sequences.compiled.brackets import FOUND, LEFT, RIGHT, START, look_next
 
 _Floats = NDArray[np.float64]
 DAMPING, SLOPE, NOISE, VOLATILITY, SCALE = range(5)
@@ -179,22 +179,17 @@ def _slice_parameter(p, x, now, white, series, work, state):
     share, state = uniform(state)  # of the steps out that may be to the left (Neal 2003)
     steps_left = int(_OUT * share)
     steps_right = _OUT - 1 - steps_left
-    floor, origin = max(now - e, _LEAST), x[p]
-    left = origin - _WIDTH * u
-    right = left + _WIDTH
-    stage, point, left, right = look_next(START, True, origin, origin, left, right, _WIDTH)
-    while stage != FOUND:
-        if stage == SHRINK:
-            u, state = uniform(state)
-            point = left + (right - left) * u if right - left > 1e-12 else origin
-        x[p] = point
+    floor, left = max(now - e, _LEAST), x[p] - _WIDTH * u
+    at, state = look_next((START, x[p], x[p], left, left + _WIDTH), True, _WIDTH, state)
+    while at[0] != FOUND:
+        x[p] = at[2]
         now = _density(x, white, series, work)
-        above = now >= floor or point == origin
-        if stage == LEFT:
+        above = now >= floor
+        if at[0] == LEFT:
             above, steps_left = above and steps_left > 0, steps_left - 1
-        elif stage == RIGHT:
+        elif at[0] == RIGHT:
             above, steps_right = above and steps_right > 0, steps_right - 1
-        stage, point, left, right = look_next(stage, above, point, origin, left, right, _WIDTH)
+        at, state = look_next(at, above, _WIDTH, state)
     return now, state
 
 

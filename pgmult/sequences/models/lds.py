@@ -264,26 +264,20 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
     def prior(self, rng: Generator, data: Sequences) -> LDSState:
         """A state from the prior."""
         D, n, U = self.state_dim, data.num_symbols - 1, data.num_inputs
-        x, pooled = np.empty((0, 0)), self.pooled(data)
+        x, pooled, nowhere = np.empty((0, 0)), self.pooled(data), np.empty((0, D))
         if pooled is not None:
             terms, size = pooled.of_stick.terms, self.num_pooled(n)
             x = np.array([np.concatenate([t.sample(rng) for t in terms]) for _ in range(size)])
         emitted, driven = U * (self.inputs != "dynamics"), D + U * (self.inputs != "emissions")
-        nowhere, weights = np.empty((0, D)), np.zeros((n, D + emitted + 1))
         loading_var = self.loading_scale / rng.gamma(self.loading_shape, size=D)
-        state = LDSState(
-            nowhere, nowhere, np.eye(D), np.zeros(D), np.eye(D), weights, loading_var, nowhere,
-            np.empty(0), x,
-        )  # fmt: skip
-        mean, var = self.weight_moments(state, data)
+        mean, var = self.weight_moments(loading_var, x, data)
         white = [rng.standard_normal((n, size)) for size in (D, emitted, 1)]
         weights = mean + np.sqrt(var) * np.concatenate(white, axis=1)
         coefficients, noise_cov = self.dynamics_prior(data, x).sample(rng)
-        dynamics, (first_mean, first_cov) = coefficients[:driven].T, self.gaussian_prior.sample(rng)
-        state = state.changed(
-            weights=weights, noise_cov=noise_cov, dynamics=dynamics.copy(),
-            initial_mean=first_mean, initial_cov=first_cov,
-        )  # fmt: skip
+        dynamics, first = coefficients[:driven].T.copy(), self.gaussian_prior.sample(rng)
+        state = LDSState(
+            nowhere, dynamics, noise_cov, *first, weights, loading_var, nowhere, np.empty(0), x
+        )
         states = self.states_given(state, data).sample(rng)
         sd = sample_noise_sd(rng, self.noise_scale, n * self.is_noisy(data))
         noise = sd * rng.standard_normal((data.num_steps, len(sd)))
@@ -313,15 +307,16 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         """Prior mean and variance of each stick's offset."""
         return uniform_sticks(data.num_symbols, self.concentration)
 
-    def weight_moments(self, state: LDSState, data: Sequences) -> tuple[FloatArray, FloatArray]:
-        """Prior means and variances of the weights, of their shape."""
-        mean, var = np.zeros_like(state.weights), np.empty_like(state.weights)
-        var[:, : self.state_dim] = state.loading_var
-        if self.emitting(data) is not None:
-            var[:, self.state_dim : -1], pooled = self.emission_var, self.pooled(data)
-            if pooled is not None:
-                effects = [pooled.variances(x) for x in state.hyperparameters[: len(var)]]
-                var[:, self.state_dim + pooled.fixed : -1] = effects
+    def weight_moments(
+        self, loading_var: FloatArray, x: FloatArray, data: Sequences
+    ) -> tuple[FloatArray, FloatArray]:
+        """Prior means and variances of the weights, given those of loadings and hyperparameters."""
+        D, pooled, inputs = self.state_dim, self.pooled(data), self.emitting(data)
+        columns = D + 1 + (0 if inputs is None else inputs.shape[1])
+        mean, var = np.zeros((2, data.num_symbols - 1, columns))
+        var[:, :D], var[:, D:] = loading_var, self.emission_var
+        if inputs is not None and pooled is not None:
+            var[:, D + pooled.fixed : -1] = [pooled.variances(at) for at in x[: len(var)]]
         mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var
 

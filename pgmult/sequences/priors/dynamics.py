@@ -25,10 +25,11 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from pgmult.compiled.linalg import invert_positive_definite
 from pgmult.compiled.rows import over_rows
+from pgmult.core.blas import one_blas_thread
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.core.validate import keyed_generator, new_key
@@ -125,6 +126,7 @@ class LinearDynamics:
         draw = self._sample_by_filter(key)
         return draw, draw - centred._sample_by_filter(key)
 
+    @one_blas_thread()
     def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
         """A draw by a filter in which nothing is subtracted (Bierman 1977).
 
@@ -135,27 +137,26 @@ class LinearDynamics:
         """
         rng = keyed_generator(key)
         (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
-        noise_root, out = lower_cholesky(Q), np.empty(self.shape)
+        noise_root, out, D = lower_cholesky(Q), np.empty(self.shape), len(Q)
         for first, end in pairwise(self.offsets.tolist()):
             steps_back, mean, cov = [], self.initial_mean, self.initial_cov
             for t in range(first, end):
                 mean, root = mean + drive[t], _root(cov, t)
-                gain = _root(np.eye(len(mean)) + _product(root.T, potential.J[t], root), t)
-                pull = potential.h[t] - _product(potential.J[t], mean)
-                mean = mean + _spread(root, gain, _solve(gain, _product(root.T, pull)))
-                steps_back.append((mean, root, gain))
+                gain = _root(np.eye(D) + root.T @ potential.J[t] @ root, t)
+                spread = solve_triangular(gain, root.T, lower=True, check_finite=False).T
+                mean = mean + spread @ (spread.T @ (potential.h[t] - potential.J[t] @ mean))
+                steps_back.append((mean, root, spread))
                 with np.errstate(over="ignore", invalid="ignore"):  # told at the next step
-                    ahead = _solve(gain, _product(A, root).T).T
-                    mean, cov = _product(A, mean), _product(ahead, ahead.T) + Q
+                    ahead = A @ spread
+                    mean, cov = A @ mean, ahead @ ahead.T + Q
             for t in reversed(range(first, end)):
-                mean, root, gain = steps_back[t - first]
-                out[t] = mean + _spread(root, gain, rng.standard_normal(len(mean)))
+                mean, _, spread = steps_back[t - first]
+                out[t] = mean + spread @ rng.standard_normal(D)
                 if t + 1 < end:
-                    noise = _product(noise_root, rng.standard_normal(len(mean)))
-                    gap = out[t + 1] - drive[t + 1] - _product(A, out[t]) - noise
-                    after = steps_back[t + 1 - first][1]
-                    pull = _product(A.T, _solve(after, _solve(after, gap), transposed=True))
-                    out[t] += _spread(root, gain, _solve(gain, _product(root.T, pull)))
+                    noise = noise_root @ rng.standard_normal(D)
+                    gap = out[t + 1] - drive[t + 1] - A @ out[t] - noise
+                    pull = cho_solve((steps_back[t + 1 - first][1], True), gap, check_finite=False)
+                    out[t] += spread @ (spread.T @ (A.T @ pull))
         return out
 
     def _sample_by_blocks(
@@ -178,25 +179,6 @@ class LinearDynamics:
         growths = np.empty(len(self.offsets) - 1)
         over_rows(sample_chains, len(growths), key, chains, draws, means, growths, grain=1)
         return (draws, means) if growths.max() < MAX_GROWTH else None
-
-
-def _product(*matrices: FloatArray) -> FloatArray:
-    """The product of small matrices, the last of which may be a vector."""
-    out = matrices[-1]
-    for matrix in matrices[-2::-1]:
-        out = np.einsum("ij,j...->i...", matrix, out)
-    return out
-
-
-def _spread(root: FloatArray, gain: FloatArray, white: FloatArray) -> FloatArray:
-    """S times white noise, S = L R^-T."""
-    return _product(root, _solve(gain, white, transposed=True))
-
-
-def _solve(root: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
-    """L^-1, or L'^-1, times something, by substitution: exact in each entry where L is not."""
-    solution = solve_triangular(root, right, trans=int(transposed), lower=True, check_finite=False)
-    return np.asarray(solution, dtype=np.float64)
 
 
 def _root(cov: FloatArray, step: int) -> FloatArray:

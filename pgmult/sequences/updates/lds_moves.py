@@ -122,7 +122,6 @@ class PolyaGamma:
         self.model, self.data, self.driving = model, data, model.driving(data)
         self.pooled = model.pooled(data)
         self.columns = model.design(np.empty((data.num_steps, 0)), data)
-        self._prior = model.dynamics_prior(data)
 
     @cached_property
     def active(self) -> ActiveSticks:
@@ -135,9 +134,11 @@ class PolyaGamma:
 
     def dynamics_prior(self, state: LDSState) -> MatrixNormalInverseWishart:
         """The prior of (A, B)' and Q given the state's hyperparameters."""
-        if self.pooled is None:
-            return self._prior
         return self.model.dynamics_prior(self.data, state.hyperparameters)
+
+    def weight_moments(self, state: LDSState) -> tuple[FloatArray, FloatArray]:
+        """Prior means and variances of the weights given the rest of the state."""
+        return self.model.weight_moments(state.loading_var, state.hyperparameters, self.data)
 
     # ------------------------------------------------------------------ whole sweeps
 
@@ -207,12 +208,8 @@ class PolyaGamma:
     # ------------------------------------------------------------------ what sequences share
 
     def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
-        """All that sequences share; their level and scales."""
-        return self.finish(rng, state, sums.rounded, ask)
-
-    def finish(self, rng: Rng, state: LDSState, sums: Moments, ask: Asks) -> LDSState:
-        """The shared variables given the sums of `given_omega` over all blocks."""
-        squares, linear, *moments = sums
+        """All that sequences share, given the sums of `given_omega`; their level and scales."""
+        squares, linear, *moments = sums.rounded
         later = RegressionSums(state.dynamics, *moments[:3])
         first = RegressionSums(state.initial_mean[:, None], *moments[3:])
         state = self.draw_weights(rng, state, squares, linear)
@@ -228,7 +225,7 @@ class PolyaGamma:
         effects: bool = True,
     ) -> LDSState:  # fmt: skip
         """C, E and b given omega and states, with standard deviations of effects; v given C."""
-        model, (mean, var) = self.model, self.model.weight_moments(state, self.data)
+        model, (mean, var) = self.model, self.weight_moments(state)
         weights = conjugate.sample_rows(rng, squares, linear, 1.0 / var, mean)
         x = state.hyperparameters
         if effects and self.pooled is not None and model.emitting(self.data) is not None:
@@ -279,13 +276,13 @@ class PolyaGamma:
         x = state.hyperparameters
         A, B, Q = conjugate.draw_dynamics(rng, self.dynamics_prior(state), later)
         mean, cov = conjugate.draw_initial(rng, self.model.gaussian_prior, first)
+        dynamics = np.concatenate([A, B], axis=1)
         if self.pooled is not None and self.driving is not None:
             x = x.copy()
-            x[-1], B = self.pooled.move_states(rng, x[-1], B, Q, A, later)
+            x[-1], dynamics = self.pooled.move_states(rng, x[-1], dynamics, Q, later)
         return state.changed(
-            dynamics=np.concatenate([A, B], axis=1), noise_cov=Q, initial_mean=mean,
-            initial_cov=cov, hyperparameters=x,
-        )  # fmt: skip
+            dynamics=dynamics, noise_cov=Q, initial_mean=mean, initial_cov=cov, hyperparameters=x
+        )
 
     def move_scales(self, rng: Rng, state: LDSState) -> tuple[LDSState, FloatArray]:
         """Factors of the states, ``(state_dim,)``, after one slice update in a random direction.
@@ -335,7 +332,7 @@ class ByLikelihood(PolyaGamma):
         """All that sequences share, from dynamics and weights at the end of the path."""
         dynamics, weights, *rounded = sums.rounded
         moved = state.changed(dynamics=dynamics, weights=weights)
-        return self.finish(rng, moved, (*rounded,), ask)
+        return super().shared_step(rng, moved, Sums((), (*rounded,)), ask)
 
     def walk(self, rng: Rng, state: LDSState) -> LDSState:
         """Dynamics, weights and states after one path."""
@@ -358,7 +355,7 @@ class ByLikelihood(PolyaGamma):
 
     def held(self, state: LDSState) -> PathParameters:
         """What a path from a state holds fixed."""
-        prior, (mean, var) = self.dynamics_prior(state), self.model.weight_moments(state, self.data)
+        prior, (mean, var) = self.dynamics_prior(state), self.weight_moments(state)
         return PathParameters(
             lower_cholesky(state.noise_cov), state.initial_mean, lower_cholesky(state.initial_cov),
             invert_positive_definite(state.noise_cov), prior.mean, prior.row_precision, mean,
@@ -375,10 +372,9 @@ class AroundSites(PolyaGamma):
 
     def shared_step(self, rng: Rng, state: LDSState, sums: Sums, ask: Asks) -> LDSState:
         """Noise's standard deviations, weights and states around sites, and then all else."""
-        state, rounded = self.around_sites(rng, state, ask)
-        return self.finish(rng, state, rounded, ask)
+        return super().shared_step(rng, *self.around_sites(rng, state, ask), ask)
 
-    def around_sites(self, rng: Rng, state: LDSState, ask: Asks) -> tuple[LDSState, Moments]:
+    def around_sites(self, rng: Rng, state: LDSState, ask: Asks) -> tuple[LDSState, Sums]:
         """Noise's standard deviations, weights and states; the sums of `given_omega` at the end."""
         accepted = np.zeros(len(state.weights), dtype=np.bool_)
         if len(state.noise_sd):
@@ -387,7 +383,7 @@ class AroundSites(PolyaGamma):
             state = self._move_rows(rng, state, accepted, ask)
             accepted = np.zeros_like(accepted)
             ask(Ask("local_turn", (state.weights,), moves=True))
-        return state, ask(Ask("local_states", (state.weights,), moves=True)).rounded
+        return state, ask(Ask("local_states", (state.weights,), moves=True))
 
     def local_turn(
         self, rng: Rng, state: LDSState, held: SitedBlock, weights: FloatArray
@@ -427,7 +423,7 @@ class AroundSites(PolyaGamma):
 
     def _move_rows(self, rng: Rng, state: LDSState, accepted: BoolArray, ask: Asks) -> LDSState:
         """Weights stick by stick, given states and noise; omega plays no part."""
-        mean, var = self.model.weight_moments(state, self.data)
+        mean, var = self.weight_moments(state)
         at: FloatArray = np.empty((0, 0))
         for _ in range(1 + _NEWTON):
             squares, linear = ask(to_held("rows_after", accepted, at, moves=True)).rounded
@@ -475,12 +471,10 @@ def rescaled(state: LDSState, g: FloatArray) -> LDSState:
 
 def laid_out(flat: FloatArray, state: LDSState) -> Place:
     """Parts of a vector in the shapes of dynamics, weights and states."""
-    b, w, x = state.dynamics, state.weights, state.states
-    middle = b.size + w.size
-    return Place(
-        flat[: b.size].reshape(b.shape), flat[b.size : middle].reshape(w.shape),
-        flat[middle:].reshape(x.shape),
-    )  # fmt: skip
+    parts = state.dynamics, state.weights, state.states
+    ends = np.cumsum([part.size for part in parts])
+    pieces = zip(np.split(flat, ends[:-1]), parts, strict=True)
+    return Place(*(piece.reshape(part.shape) for piece, part in pieces))
 
 
 def _rough_sds(

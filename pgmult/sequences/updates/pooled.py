@@ -82,42 +82,42 @@ class Pooled(NamedTuple):
         square, (rows, columns_of) = np.empty((q, q)), np.tril_indices(q)
         square[rows, columns_of] = square[columns_of, rows] = squares
         columns = slice(q - 1 - self.num_effects, q - 1)
-        e, block, others = weights[columns], square[columns, columns], weights.copy()
+        e, others = weights[columns], weights.copy()
         others[columns] = 0.0
         pull = linear[columns] - square[columns] @ others
-
-        def total(e: FloatArray) -> float:
-            return float(e @ (pull - 0.5 * (block @ e)))
-
-        x, e = interwoven(rng, self.of_stick, x, e, e, total)
-        others[columns] = e
+        x, others[columns] = _moved(rng, self.of_stick, x, e, pull, square[columns, columns])
         return x, others
 
     def move_states(
-        self, rng: Generator, x: FloatArray, input_weights: FloatArray, noise_cov: FloatArray,
-        transition: FloatArray, later: RegressionSums,
+        self, rng: Generator, x: FloatArray, dynamics: FloatArray, cov: FloatArray,
+        later: RegressionSums,
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-        """Hyperparameters of the dynamics' effects, and input weights, given states."""
-        root = lower_cholesky(noise_cov)
-        coefficients = np.concatenate([transition, input_weights], axis=1)
-        p = coefficients.shape[1]
+        """Hyperparameters of the dynamics' effects, and (A, B), given states and Q."""
+        root, p = lower_cholesky(cov), dynamics.shape[1]
         columns = slice(p - self.num_effects, p)
-        block = later.zz[columns, columns]
-        others = coefficients - later.coefficients
+        others = dynamics - later.coefficients
         others[:, columns] = -later.coefficients[:, columns]
         pull: Any = later.ze[columns] - later.zz[columns, :p] @ others.T
         pull = np.linalg.solve(root, pull.T).T
-        white = np.linalg.solve(root, coefficients[:, columns]).T
-
-        def total(flat: FloatArray) -> float:
-            b = flat.reshape(white.shape)
-            return float((b * (pull - 0.5 * (block @ b))).sum())
-
-        flat = white.ravel()
-        x, flat = interwoven(rng, self.of_states, x, flat, flat, total)
-        moved = input_weights.copy()
-        moved[:, -self.num_effects :] = root @ flat.reshape(white.shape).T
+        white: Any = np.linalg.solve(root, dynamics[:, columns]).T
+        x, white = _moved(rng, self.of_states, x, white, pull, later.zz[columns, columns])
+        moved = dynamics.copy()
+        moved[:, columns] = root @ white.T
         return x, moved
+
+
+def _moved(
+    rng: Generator, family: Additive, x: FloatArray, e: FloatArray, pull: FloatArray,
+    block: FloatArray,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Hyperparameters and effects, the log density of which is sum e (pull - block e / 2)."""
+
+    def total(flat: FloatArray) -> float:
+        b = flat.reshape(e.shape)
+        return float((b * (pull - 0.5 * (block @ b))).sum())
+
+    x, flat = interwoven(rng, family, x, e.ravel(), e.ravel(), total)
+    return x, flat.reshape(e.shape)
 
 
 @once_a_data_set

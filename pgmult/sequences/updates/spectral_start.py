@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from pgmult.compiled.linalg import cholesky, invert_lower
-from pgmult.core.typing import FloatArray, Generator, IntArray
+from pgmult.core.typing import FloatArray, Generator
 from pgmult.priors.matrix_normal import linear_means
 from pgmult.sequences.data.sequences import Sequences
 
@@ -68,38 +68,29 @@ class _Windows:
 
 
 def _windows(data: Sequences, *, forward: bool) -> _Windows:
-    steps, observed = data.step_of_entry, data.observed.astype(np.float64)
     used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
     frequent = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
     frequent = frequent[used[frequent] > 0]
-    place = np.full(data.num_symbols, -1)
-    place[frequent] = np.arange(len(frequent))
     root = np.sqrt(used[frequent] / used.sum())
-    inside = place[data.symbols] >= 0
-    step, column = steps[inside], place[data.symbols[inside]]
-    scaled = data.counts[inside] / data.totals[step] / root[column]
-    y = scipy.sparse.csr_array((scaled, (step, column)), shape=(len(observed), len(root)))
-    blocks, shares = [], np.zeros((data.num_steps, len(_LAGS)))
-    for b, (first, last) in enumerate(_LAGS):
-        reach = _averages(data.offsets, first, last, forward)
-        blocks.append(reach @ y)
-        shares[:, b] = reach @ observed
-    return _Windows(scipy.sparse.csr_array(scipy.sparse.hstack(blocks, format="csr")), shares, root)
+    y = data.to_csr()[:, frequent].astype(np.float64)
+    y.sort_indices()
+    step = np.repeat(np.arange(data.num_steps), np.diff(y.indptr))
+    y.data = y.data / data.totals[step] / root[y.indices]
+    reaches = [_averages(data, first, last, forward) for first, last in _LAGS]
+    blocks = scipy.sparse.hstack([reach @ y for reach in reaches], format="csr")
+    shares = np.stack([reach @ data.observed.astype(np.float64) for reach in reaches], axis=1)
+    return _Windows(scipy.sparse.csr_array(blocks), shares, root)
 
 
-def _averages(offsets: IntArray, first: int, last: int, forward: bool) -> "scipy.sparse.csr_array":
+def _averages(data: Sequences, first: int, last: int, forward: bool) -> "scipy.sparse.csr_array":
     """Row t has 1 / sqrt(width) at the steps `first` to `last` after, or before, t."""
-    step, lengths = np.arange(offsets[-1]), np.diff(offsets)
-    low, high = np.repeat(offsets[:-1], lengths), np.repeat(offsets[1:], lengths)
-    rows, columns = [], []
-    for lag in range(first, last + 1):
-        other = step + (lag if forward else -lag)
-        inside = (other >= low) & (other < high)
-        rows.append(step[inside])
-        columns.append(other[inside])
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    weight = np.full(len(row), 1.0 / np.sqrt(last - first + 1))
-    return scipy.sparse.csr_array((weight, (row, column)), shape=(len(step), len(step)))
+    lags = np.arange(first, last + 1) * (1 if forward else -1)
+    row = np.repeat(np.arange(data.num_steps), len(lags))
+    column, sequence = row + np.tile(lags, data.num_steps), data.sequence_of_step[row]
+    inside = (column >= data.offsets[sequence]) & (column < data.offsets[sequence + 1])
+    weight = np.full(inside.sum(), 1.0 / np.sqrt(len(lags)))
+    places, size = (row[inside], column[inside]), data.num_steps
+    return scipy.sparse.csr_array((weight, places), shape=(size, size))
 
 
 def _orthonormal(x: FloatArray) -> FloatArray:
