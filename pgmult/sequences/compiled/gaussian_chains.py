@@ -96,22 +96,13 @@ def _eliminate(begin, length, chains, rows, terms, inverses):
                 store(scaled, k * width + j, multiply(splat(inverses[step - 1, k]), x))
             for i in range(n):
                 terms[step, i] -= terms[step - 1, k] * scaled[k * width + i]
-        for i in range(0, n if step > 0 else 0, 4):
-            i1, i2, i3 = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
+        for i in range(n if step > 0 else 0):
             for j in range(i // WIDTH * WIDTH, n, WIDTH):
-                at = place + j
-                x0, x1 = load(rows, at + 2 * i * width), load(rows, at + 2 * i1 * width)
-                x2, x3 = load(rows, at + 2 * i2 * width), load(rows, at + 2 * i3 * width)
+                x = load(rows, place + 2 * i * width + j)
                 for k in range(n):
                     y = load(rows, before + (2 * k + 1) * width + j)
-                    x0 = subtract_product(x0, splat(scaled[k * width + i]), y)
-                    x1 = subtract_product(x1, splat(scaled[k * width + i1]), y)
-                    x2 = subtract_product(x2, splat(scaled[k * width + i2]), y)
-                    x3 = subtract_product(x3, splat(scaled[k * width + i3]), y)
-                store(rows, at + 2 * i3 * width, x3)
-                store(rows, at + 2 * i2 * width, x2)
-                store(rows, at + 2 * i1 * width, x1)
-                store(rows, at + 2 * i * width, x0)
+                    x = subtract_product(x, splat(scaled[k * width + i]), y)
+                store(rows, place + 2 * i * width + j, x)
         for k in range(n):
             row = place + 2 * k * width
             if not rows[row + k] > 0.0:

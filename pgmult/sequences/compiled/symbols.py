@@ -56,21 +56,12 @@ def _load_lanes(order, first, design, lanes):
 
 @jit
 def _psi_lanes(weights, lanes, depth, psi):
-    """Psi of the first `depth` sticks for eight steps; four sticks side by side."""
-    n = weights.shape[1]
-    for k in range(0, depth, 4):
-        k1, k2, k3 = min(k + 1, depth - 1), min(k + 2, depth - 1), min(k + 3, depth - 1)
-        x0 = x1 = x2 = x3 = splat(0.0)
-        for i in range(n):
-            z = load(lanes, i * WIDTH)
-            x0 = add_product(x0, splat(weights[k, i]), z)
-            x1 = add_product(x1, splat(weights[k1, i]), z)
-            x2 = add_product(x2, splat(weights[k2, i]), z)
-            x3 = add_product(x3, splat(weights[k3, i]), z)
-        store(psi, k3 * WIDTH, x3)  # sticks beyond the last repeat it
-        store(psi, k2 * WIDTH, x2)
-        store(psi, k1 * WIDTH, x1)
-        store(psi, k * WIDTH, x0)
+    """Psi of the first `depth` sticks for eight steps."""
+    for k in range(depth):
+        x = splat(0.0)
+        for i in range(weights.shape[1]):
+            x = add_product(x, splat(weights[k, i]), load(lanes, i * WIDTH))
+        store(psi, k * WIDTH, x)
 
 
 @jit
