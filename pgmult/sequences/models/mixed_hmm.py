@@ -57,7 +57,7 @@ from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models import hmm
 from pgmult.sequences.models.hmm import HMMState, MultinomialHMM, ProbsOfSteps
 from pgmult.sequences.updates import summed_out
-from pgmult.sequences.updates.summed_out import Effects, OrderedSticks, Parts
+from pgmult.sequences.updates.summed_out import Acting, Chosen, OrderedSticks, Parts
 
 _PARTS = ("initial", "transition", "emission")
 _ACTED = ("transitions", "emissions")
@@ -94,46 +94,6 @@ class MixedHMMState(HMMState):
         return cls(**values, weights=w, hyperparameters=x, information=information)
 
 
-class Acting(NamedTuple):
-    """Terms that act on transitions or on emissions.
-
-    Attributes
-    ----------
-    latent : Latent
-        Of the cells.
-    effects : Effects
-    w, x : int arrays
-        Their places among the weights and the hyperparameters of all terms.
-    place : slice
-        Of the sticks among all on which inputs act.
-    sticks : OrderedSticks
-    shifts : array, ``(num_sticks,)``
-        The constants of the sticks.
-    """
-
-    latent: Latent
-    effects: Effects
-    w: IntArray
-    x: IntArray
-    place: slice
-    sticks: OrderedSticks
-    shifts: FloatArray
-
-    def psi(self, rng: Generator, state: MixedHMMState) -> FloatArray:
-        """Predictors of all cells, ``(num_cells, num_rows, num_sticks)``."""
-        w, x = state.weights[self.place], state.hyperparameters[self.place]
-        psi = self.latent.draw(rng, w[:, self.w], x[:, self.x]) + self.shifts
-        return psi.reshape(len(psi), *self.sticks.order[:, 1:].shape)
-
-    def moved(self, state: MixedHMMState, information: FloatArray, near: FloatArray) -> MovedPaths:
-        """The sticks as paths move them, by a metric of so much information."""
-        w, x = state.weights[self.place], state.hyperparameters[self.place][:, self.x]
-        effects, near = self.effects, near[self.place][:, self.x]
-        metric = effects.metric(information, np.where(effects.is_sd, near, x))
-        constants = effects.family.offset[:, None] + self.shifts
-        return effects.moved(w[:, self.w], x, constants, metric)
-
-
 class InputsOfSweeps(NamedTuple):
     """Inputs as sweeps take them.
 
@@ -158,7 +118,7 @@ class InputsOfSweeps(NamedTuple):
         family, num_sticks = self.latent.family, max(a.place.stop for a in self.acting.values())
         x = np.zeros((num_sticks, family.num_hyperparameters))
         for terms in self.acting.values():
-            x[terms.place, terms.x] = terms.latent.family.start()
+            x[terms.place, terms.x] = terms.family.start()
         return x, np.zeros((num_sticks, family.num_weights))
 
 
@@ -280,7 +240,7 @@ class MixedHMM(MultinomialHMM):
         x, w = inputs.start()
         for terms in inputs.acting.values():
             for s in range(terms.place.start, terms.place.stop):
-                x[s, terms.x], w[s, terms.w] = terms.latent.family.sample(rng)
+                x[s, terms.x], w[s, terms.w] = terms.family.sample(rng)
         return self.whole(rows, w, x, least_information(self, data), data)
 
     def probs(self, state: HMMState, design: Design | None, order: IntArray) -> ProbsOfSteps:
@@ -300,7 +260,7 @@ class MixedHMM(MultinomialHMM):
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
         inputs = self.seen(design, order)
         for name, terms in inputs.acting.items():
-            probs[name] = terms.sticks.probs(terms.psi(rng, state))
+            probs[name] = terms.sticks.probs(terms.psi(rng, state.weights, state.hyperparameters))
         return probs["transition"], probs["emission"], inputs.which
 
     def probs_of_steps(self, state: HMMState, data: Sequences) -> ProbsOfSteps:
@@ -383,21 +343,14 @@ def seen_inputs(design: Design, model: MixedHMM, order: IntArray) -> InputsOfSwe
     share, every = np.bincount(which) / len(which), latent_of(cells, model.priors)
     acting, first = dict[str, Acting](), 0
     for name in model.acted:
-        latent, w, x = _chosen_terms(cells, model, f"{name}s", every)
-        sticks = model.sticks(order)[name]
-        place, shifts = slice(first, first + sticks.size), model.shifts(name, sticks)
-        acting[name] = Acting(latent, Effects(latent.family, share), w, x, place, sticks, shifts)
-        first = place.stop
+        terms, sticks = _chosen_terms(cells, model, f"{name}s", every), model.sticks(order)[name]
+        acting[name] = Acting(terms, share, sticks, model.shifts(name, sticks), first)
+        first += sticks.size
     return InputsOfSweeps(every, acting, which, share)
 
 
-def _chosen_terms(
-    cells: Design, model: MixedHMM, name: str, every: Latent
-) -> tuple[Latent, IntArray, IntArray]:
-    """The terms of a formula for transitions or emissions, all where there is none; their places.
-
-    These are among the weights and the hyperparameters of all terms.
-    """
+def _chosen_terms(cells: Design, model: MixedHMM, name: str, every: Latent) -> Chosen:
+    """The terms of a formula for transitions or emissions, all where there is none."""
     family = every.family
     if not isinstance(model.inputs, Mapping):
         return every, np.arange(family.num_weights), np.arange(family.num_hyperparameters)
@@ -443,7 +396,8 @@ class SummedOut:
         for (name, sticks), amount in zip(self.sticks.items(), information, strict=True):
             if name in self.seen.acting:
                 before[name] = np.zeros((len(self.seen.share), *sticks.order.shape))
-                parts.append(self.seen.acting[name].moved(state, amount, near))
+                at = state.weights, state.hyperparameters
+                parts.append(self.seen.acting[name].moved(*at, amount, near))
                 continue
             prior = sticks.information(before[name])[0]
             psi = sticks.psi(np.atleast_2d(getattr(state, name)))
@@ -513,9 +467,9 @@ def move_probabilities(
     )
     w, x = state.weights.copy(), state.hyperparameters.copy()
     for terms, moved in at.acting(parts):
-        family, place = terms.effects.family, terms.place
+        family, place = terms.family, terms.place
         w[place][:, terms.w] = moved.weights
-        x[place][:, terms.x[terms.effects.is_sd]] = np.abs(moved.x)
+        x[place][:, terms.x[terms.is_sd]] = np.abs(moved.x)
         for s in range(place.start, place.stop):
             x[s, terms.x] = given_weights(rng, family, x[s, terms.x], w[s, terms.w])
     return replace(

@@ -168,7 +168,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
 
     def sampler(self, data: Sequences) -> Sampler[MixedHMMState]:
         """Return how chains of a data set move."""
-        if Intercepts.takes(self.seen(data.design, data.order).acting["transition"].latent.family):
+        if Intercepts.takes(self.seen(data.design, data.order).acting["transition"].family):
             return InterceptSampler(self, data)
         return TransitionSampler(self, data)
 
@@ -247,7 +247,7 @@ class TransitionSampler(_StickSampler):
 
     def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Additive, Approximation]]:
         """What moves the weights of each stick, at open cells and those where it was reached."""
-        family, moving = self._terms.latent.family, list[tuple[IntArray, Additive, Approximation]]()
+        family, moving = self._terms.family, list[tuple[IntArray, Additive, Approximation]]()
         taken, reached = self._tried(self.symbols)
         with one_blas_thread():
             for s, shift in enumerate(self._terms.shifts):
@@ -282,7 +282,7 @@ class TransitionSampler(_StickSampler):
         with one_blas_thread():
             for s, (cells, family, base) in enumerate(self._of_stick):
                 if not self._is_free[s]:
-                    x[s], w[s] = self._terms.latent.family.sample(rng)
+                    x[s], w[s] = self._terms.family.sample(rng)
                     continue
                 rows = LogisticSite(taken[cells, s], reached[cells, s])
                 target, is_far = Target(family, rows, base), base.spread > _NEAR
@@ -301,7 +301,7 @@ class InterceptSampler(_StickSampler):
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         super().__init__(model, data)
-        family = self._terms.latent.family
+        family = self._terms.family
         self._sticks = [
             Intercepts(Additive(family.terms, family.design, family.offset + shift))
             for shift in self._terms.shifts
@@ -380,7 +380,7 @@ class InterceptSampler(_StickSampler):
                 like = [alike.which[by_level] for alike in patterns]
             for s, stick in enumerate(self._sticks):
                 if not self._is_free[s]:
-                    x[s], w[s] = self._terms.latent.family.sample(rng)
+                    x[s], w[s] = self._terms.family.sample(rng)
                     continue
                 w[s] = stick.with_intercepts(rng, x[s], w[s], patterns[s], like[s])
         return self.model.state_at(self.initial(rng, first), w, x, self.data)

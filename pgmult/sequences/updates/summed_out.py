@@ -41,11 +41,11 @@ from pgmult.compiled.rows import over_rows
 from pgmult.compiled.sticks import probs_rows
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.latent.additive import Additive
 from pgmult.latent.compiled.coordinates import BEND
 from pgmult.latent.compiled.stacked import Stacked
 from pgmult.latent.factors import ArrowFactor, stacked
 from pgmult.latent.layout import compressed_rows, joined
+from pgmult.latent.predictors import Latent
 from pgmult.latent.terms import log_sd
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.compiled.hmm_paths import MovedPaths, Scales
@@ -109,14 +109,23 @@ class Metric(NamedTuple):
     scales: Scales
 
 
-class Effects:
-    """An additive predictor of sticks, as paths see it.
+Chosen = tuple[Latent, IntArray, IntArray]
+"""Terms at the cells, and places of their weights and hyperparameters among those of all."""
+
+
+class Acting:
+    """Terms that act on transitions or on emissions: an additive predictor of sticks.
 
     Parameters
     ----------
-    family : Additive
+    terms : Chosen
     share : array, ``(num_cells,)``
         Of what is known of psi.
+    sticks : OrderedSticks
+    shifts : array, ``(num_sticks,)``
+        The constants of the sticks.
+    at : int
+        The place of the first stick among all on which inputs act.
 
     Attributes
     ----------
@@ -127,8 +136,13 @@ class Effects:
         The design A, and A'.
     """
 
-    def __init__(self, family: Additive, share: FloatArray):
-        self.family, self.is_sd, design = family, family.is_sd(), family.design
+    def __init__(
+        self, terms: Chosen, share: FloatArray, sticks: OrderedSticks, shifts: FloatArray, at: int
+    ):
+        (self.latent, self.w, self.x), self.sticks, self.shifts = terms, sticks, shifts
+        self.place = slice(at, at + sticks.size)
+        self.family = family = self.latent.family
+        self.is_sd, design = family.is_sd(), family.design
         self.rows, self.columns = _by_rows(design), _by_rows(design.T)
         self._absorbed, _ = family.absorb(share, np.zeros(len(share)))
         self._squares = design.power(2).T @ share
@@ -161,15 +175,27 @@ class Effects:
             Scales(self._of, sds, added, self._scale, self._dof),
         )  # fmt: skip
 
+    def psi(self, rng: Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
+        """Predictors of all cells, ``(num_cells, num_rows, num_sticks)``."""
+        w, x = weights[self.place][:, self.w], x[self.place][:, self.x]
+        psi = self.latent.draw(rng, w, x) + self.shifts
+        return psi.reshape(len(psi), *self.sticks.order[:, 1:].shape)
+
     def moved(
-        self, weights: FloatArray, x: FloatArray, constants: FloatArray, metric: Metric
+        self, weights: FloatArray, x: FloatArray, information: FloatArray, near: FloatArray
     ) -> MovedPaths:
-        """Sticks with these weights and hyperparameters, as paths move them."""
-        x = np.ascontiguousarray(x[:, self.is_sd])
-        velocity = np.empty((len(x), weights.shape[1] + x.shape[1]))
+        """The sticks at all weights and hyperparameters as paths move them.
+
+        The metric is of so much information, near other hyperparameters.
+        """
+        w, x, near = weights[self.place][:, self.w], *(y[self.place][:, self.x] for y in (x, near))
+        metric = self.metric(information, np.where(self.is_sd, near, x))
+        x, constants = np.ascontiguousarray(x[:, self.is_sd]), self.family.offset[:, None]
+        velocity = np.empty((len(x), w.shape[1] + x.shape[1]))
         return MovedPaths(
-            np.ascontiguousarray(weights), x, velocity, self.rows, self.columns, constants, *metric
-        )
+            np.ascontiguousarray(w), x, velocity, self.rows, self.columns, constants + self.shifts,
+            *metric,
+        )  # fmt: skip
 
 
 def _by_rows(matrix: object) -> compiled.ByRows:

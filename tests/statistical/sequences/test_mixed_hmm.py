@@ -125,8 +125,9 @@ def stepping(place, name, other, inputs="both"):
     return mutant(model, step=step)
 
 
-def shifted(self, weights, x, constants, metric):
-    return effects_moved(self, weights, x, constants + 0.7, metric)
+def shifted(self, *args):
+    right = moved(self, *args)
+    return right._replace(constants=right.constants + 0.7)
 
 
 def unpooled(rng, family, x, w):
@@ -179,11 +180,11 @@ def unscaled(rng, parts, leap, num_steps):
 
 
 leap = mixed_hmm.SummedOut.leap
-effects_moved, metric = summed_out.Effects.moved, summed_out.Effects.metric
+moved, metric = summed_out.Acting.moved, summed_out.Acting.metric
 walk_summed_out = summed_out.walk_summed_out
 BROKEN = {
-    "no prior of weights": stepping(summed_out.Effects, "metric", free),
-    "constants forgotten": stepping(summed_out.Effects, "moved", shifted),
+    "no prior of weights": stepping(summed_out.Acting, "metric", free),
+    "constants forgotten": stepping(summed_out.Acting, "moved", shifted),
     "velocities of another law": stepping(summed_out, "walk_summed_out", hasty),
     "standard deviations without their weights": stepping(summed_out, "walk_summed_out", unscaled),
     "standard deviations from their prior": stepping(mixed_hmm, "given_weights", unpooled),

@@ -140,9 +140,9 @@ def log_joint(model, data, state, at, parts):
             total += (taken * psi - reached * np.logaddexp(0.0, psi)).sum()
             continue
         terms = at.seen.acting[name]
-        family, place = terms.effects.family, terms.place
+        family, place = terms.family, terms.place
         w[place][:, terms.w] = part.weights
-        x[place][:, terms.x[terms.effects.is_sd]] = part.x
+        x[place][:, terms.x[terms.is_sd]] = part.x
         for s in range(len(part.weights)):
             own = x[place][s, terms.x]
             each = zip(family.terms, family.hyperparameters, strict=True)
