@@ -40,14 +40,13 @@ def share_of_draws(max_draws: int, num_chains: int) -> int:
 
 def as_draws(run: Any, *names: str, argument: str = "run") -> Posterior:
     """The posterior itself, if it holds these variables."""
-    as_kind(run, argument, Posterior, "of pgmult.sample or pgmult.load")
-    missing = [name for name in names if name not in run]
+    draws = as_kind(run, argument, Posterior, "of pgmult.sample or pgmult.load")
+    missing = [name for name in names if name not in draws]
     if missing:
         raise ValueError(
-            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, run))}"
+            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, draws))}"
             " (name it in keep= of pgmult.sample)"
         )
-    draws: Posterior = run
     return draws
 
 
@@ -77,14 +76,13 @@ def topic_places(topics: object, size: int, argument: str = "topics") -> IntArra
     return np.array(numbers, dtype=np.int64) - 1
 
 
-def of_chain(run: Posterior, place: int, *names: str, beside: Sequence[str] = ()) -> list[Any]:
+def of_chain(run: Posterior, place: int, *names: str, beside: Sequence[str] = ()) -> dict[str, Any]:
     """Draws of some variables in the chain at a place, at which `beside` were kept too."""
     as_draws(run, *names)
     held = run.together(*names, *(name for name in beside if name in run))
-    draws = [held[name][place] for name in names]
-    if len(draws[0]) == 0:
+    if held[names[0]].shape[1] == 0:
         raise ValueError("run must have draws, and has none yet")
-    return draws
+    return {name: held[name][place] for name in names}
 
 
 def data_of_run(run: Posterior, data: object, kind: type[Data], hint: str = "") -> Data:

@@ -58,12 +58,9 @@ class PackedTexts:
         content = zlib.decompress(self.packed.tobytes())
         ends = np.where(self.ends < 0, -self.ends - 1, self.ends)
         starts = np.concatenate([[0], ends[:-1]])
-        return [
-            None
-            if self.ends[row] < 0
-            else content[starts[row] : ends[row]].decode("utf-8", "surrogatepass")
-            for row in self.rows.tolist()
-        ]
+        rows = self.rows.tolist()
+        texts = [content[starts[d] : ends[d]].decode("utf-8", "surrogatepass") for d in rows]
+        return [None if self.ends[d] < 0 else text for d, text in zip(rows, texts, strict=True)]
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -67,8 +67,9 @@ from pgmult.topics import runs
 from pgmult.topics.compiled import fold_in as kernels
 from pgmult.topics.data.corpus import Corpus, StructuredCorpus, corpus_from
 from pgmult.topics.models.structural import StructuralTopics
-from pgmult.topics.models.topic_model import NormalTopics
+from pgmult.topics.models.topic_model import ExchangeableTopics
 from pgmult.topics.summaries.documents import DocumentTopics, moments_of
+from pgmult.topics.summaries.effects import column_names
 from pgmult.topics.summaries.matching import aligned_chains, scope_of
 from pgmult.topics.updates.swing import swing_alone
 
@@ -126,30 +127,27 @@ def fold_in(
         does not know its model, or the covariates are not coded as those of the posterior.
     """
     place = runs.as_chain(runs.as_unmerged(run), chain)
-    names = _names_of_prior(run, corpus)
-    prior = dict(zip(names, runs.of_chain(run, place, *names, beside=_WORDS), strict=True))
-    (topics,) = runs.of_chain(run, place, "topics", beside=_WORDS)
+    prior = runs.of_chain(run, place, *_names_of_prior(run, corpus), beside=_WORDS)
+    design = None if "mu" in prior else corpus.design
+    name = "topics" if design is None or corpus.content is None else "group_topics"
+    topics = runs.of_chain(run, place, name, beside=_WORDS)[name]
     used = runs.spread(len(topics), max_draws)
     sweeps = as_repeats(sweeps, "sweeps")
     warm_up = as_repeats(warm_up, "warm_up", minimum=0)
     corpus = corpus_from(corpus, "corpus")
-    num_topics, num_words = topics.shape[1:]
+    num_topics, num_words = topics.shape[-2:]
     if corpus.num_words != num_words:
         raise ValueError(f"corpus must have the posterior's {num_words} words, got {corpus!r}")
     rng = np.random.Generator(np.random.Philox(as_seed(random_seed)))
     link, count = run.link, corpus.num_documents
     ids = np.empty(count, dtype=np.uint64)
     over_rows(kernels.document_ids, count, corpus.entries, ids)
-    design, tokens, varied = None, corpus, None
-    if "mu" not in prior:
-        design, tokens = corpus.design, corpus.by_version()
-    if tokens is not corpus:
-        (varied,) = runs.of_chain(run, place, "group_topics", beside=_WORDS)
+    tokens = corpus if design is None else corpus.by_version()
     means, *_ = runs.prior_at(prior, int(used[0]), design)
     psi = np.broadcast_to(means, (count, means.shape[-1]))
     for draw in used:
-        words = np.asarray(topics[draw] if varied is None else varied[draw], np.float64)
-        if varied is not None:
+        words = np.asarray(topics[draw], np.float64)
+        if words.ndim == 3:  # by group
             words = np.ascontiguousarray(words.swapaxes(0, 1)).reshape(num_topics, -1)
         by_word = np.ascontiguousarray(words.T)
         centre, which, covariances = runs.prior_at(prior, int(draw), design)
@@ -171,7 +169,7 @@ def fold_in(
 
 def _names_of_prior(run: Posterior, corpus: Any) -> list[str]:
     """Variables that the documents' prior depends on; refuses documents without their values."""
-    if isinstance(run.model, NormalTopics):
+    if isinstance(run.model, ExchangeableTopics):
         return ["mu", "Sigma"]
     if not isinstance(run.model, StructuralTopics):
         allowed = "CorrelatedTopics, LogisticNormalTopics or StructuralTopics"
@@ -375,8 +373,7 @@ def _with_the_same(
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = run.data
     if given is None and new.table is None:
-        columns = [str(name) for name in data.design.columns.names]
-        columns += [name for term in data.design.terms for name in term.variables]
+        columns = column_names(data)
         columns += [] if data.content is None else list(data.content.known.columns)
         raise ValueError(
             "covariates must be given, for the posterior has them and the corpus was not read from"

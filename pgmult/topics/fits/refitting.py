@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pgmult.core.arguments import as_kind, as_repeats, as_seed
-from pgmult.core.typing import FloatArray, Generator, traits_of, variable
+from pgmult.core.typing import Generator, traits_of, variable
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import Asks, Sums, step
 from pgmult.sampling.origin import Origin
@@ -93,18 +93,24 @@ def refit(
     rng = np.random.default_rng(as_seed(random_seed))
     names = [name for name in _KEPT if name not in model.absent(data)]
     stored: dict[str, list[Any]] = {name: [] for name in ("log_likelihood", *names, "topics")}
+    even = np.full((data.num_documents, num_topics), 1.0 / num_topics)
     for chain in range(run.num_chains):
-        (topics,) = of_chain(run, chain, "topics")
-        topics = topics[spread(len(topics), share)]
-        state = _start(model, rng, data, np.asarray(topics[0], dtype=np.float64))
-        for i, held in enumerate(np.asarray(topics, dtype=np.float64)):
+        kept = of_chain(run, chain, "topics")["topics"]
+        kept = kept[spread(len(kept), share)]
+        topics = np.asarray(kept, dtype=np.float64)
+        # tokens at the topics that their words suggest, and the rest drawn given them
+        topic_counts, word_counts = allocate_tokens(rng, data, even, topics[0])
+        at = Allocation(np.empty(0, dtype=np.int64), topic_counts, word_counts.T)
+        start = Searched(at, np.full(num_topics, 0.1), model.start_concentration())
+        state = model.from_allocation(rng, start, data)
+        for i, held in enumerate(topics):
             state = replace(state, topics=held)
             for _ in range(sweeps + (warm_up if i == 0 else 0)):
                 state = held_step(model, rng, state, data)
             stored["log_likelihood"].append(model.log_likelihood(state, data))
             for name in names:
                 stored[name].append(variable(model, state, data, name))
-        stored["topics"].extend(topics)
+        stored["topics"].extend(kept)
     draws = {
         name: np.reshape(values, (run.num_chains, -1, *np.shape(values[0])))
         for name, values in stored.items()
@@ -130,15 +136,3 @@ def held_step(
 
     moved: StructuralTopicsState = step(model, rng, state, data, shared_step)
     return moved
-
-
-def _start(
-    model: StructuralTopics, rng: Generator, data: StructuredCorpus, topics: FloatArray
-) -> StructuralTopicsState:
-    """Tokens at the topics that their words suggest, and the rest drawn given them."""
-    even = np.full((data.num_documents, len(topics)), 1.0 / len(topics))
-    topic_counts, word_counts = allocate_tokens(rng, data, even, topics)
-    at = Allocation(np.empty(0, dtype=np.int64), topic_counts, word_counts.T)
-    start = Searched(at, np.full(len(topics), 0.1), model.start_concentration())
-    begun: StructuralTopicsState = model.from_allocation(rng, start, data)
-    return begun

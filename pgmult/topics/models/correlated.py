@@ -31,16 +31,12 @@ Sigma is the covariance of sticks and depends on their order: see `topic_correla
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from pgmult.priors import NormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics, WordConcentration
-from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
+from pgmult.topics.models.topic_model import ExchangeableTopics
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CorrelatedTopics(NormalTopics):
+class CorrelatedTopics(ExchangeableTopics):
     """Correlated topic model with the stick-breaking link, sampled in exact blocks.
 
     Parameters
@@ -68,10 +64,3 @@ class CorrelatedTopics(NormalTopics):
     -----
     A sweep costs O(entries K + K V + D K**3).
     """
-
-    num_topics: NumTopics
-    word_concentration: WordConcentration = None
-    gaussian: NormalInverseWishart | None = None
-    start_sweeps: StartSweeps = START_SWEEPS
-    keywords: Any = None
-    block_rows: BlockRows = BLOCK_ROWS

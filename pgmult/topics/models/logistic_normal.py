@@ -35,17 +35,14 @@ from Sigma.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pgmult.links import LogisticNormal
-from pgmult.priors import NormalInverseWishart
-from pgmult.sampling.blocks import BLOCK_ROWS
-from pgmult.topics.models.topic_model import BlockRows, NormalTopics, NumTopics, WordConcentration
-from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
+from pgmult.topics.models.topic_model import ExchangeableTopics
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LogisticNormalTopics(NormalTopics):
+class LogisticNormalTopics(ExchangeableTopics):
     """Correlated topic model with the softmax link, sampled in exact blocks.
 
     Parameters
@@ -71,15 +68,8 @@ class LogisticNormalTopics(NormalTopics):
     A sweep costs O(tokens + entries K + K V + D K**3).
     """
 
-    num_topics: NumTopics
-    word_concentration: WordConcentration = None
-    gaussian: NormalInverseWishart | None = None
-    start_sweeps: StartSweeps = START_SWEEPS
-    keywords: Any = None
-    block_rows: BlockRows = BLOCK_ROWS
-
     dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **NormalTopics.dims,
+        **ExchangeableTopics.dims,
         "psi": ("document", "topic"),
         "mu": ("topic",),
         "Sigma": ("topic", "other_topic"),

@@ -31,7 +31,7 @@ from pgmult.core.parameters import Checked, axes_of, real
 from pgmult.core.typing import Array, FloatArray, Generator, IntArray
 from pgmult.links import LogisticNormal, StickBreaking
 from pgmult.priors import NormalInverseWishart
-from pgmult.sampling.blocks import Asks, Sums, as_block_rows, started
+from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums, as_block_rows, started
 from pgmult.topics.data.corpus import Documents, as_num_topics, refuse_to_simulate, simulate_words
 from pgmult.topics.priors.means import ConstantMean, Fields, PsiMean, PsiState
 from pgmult.topics.starts import searches
@@ -399,3 +399,15 @@ class NormalTopics(TopicModel[Any]):
     def psi_mean(self) -> PsiMean[Any]:
         """The prior of the mean and covariance of psi, and how they move."""
         return ConstantMean(self.gaussian_prior)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ExchangeableTopics(NormalTopics):
+    """The parameters of models in which all documents are alike: see those for each link."""
+
+    num_topics: NumTopics
+    word_concentration: WordConcentration = None
+    gaussian: NormalInverseWishart | None = None
+    start_sweeps: searches.StartSweeps = searches.START_SWEEPS
+    keywords: Any = None
+    block_rows: BlockRows = BLOCK_ROWS

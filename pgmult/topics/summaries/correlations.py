@@ -128,7 +128,8 @@ def topic_correlations(
     normals = rng.standard_normal((num_simulated, run["mu"].shape[2]))
     correlations, shares = [], []
     for one in chains:
-        mu, Sigma = (np.asarray(of, np.float64) for of in of_chain(run, one.chain, "mu", "Sigma"))
+        kept = of_chain(run, one.chain, "mu", "Sigma").values()
+        mu, Sigma = (np.asarray(of, np.float64) for of in kept)
         for i in spread(len(mu), share_of_draws(max_draws, len(chains))):
             theta = link.probs(mu[i] + normals @ np.linalg.cholesky(Sigma[i]).T)[:, one.order]
             with np.errstate(invalid="ignore", divide="ignore"):

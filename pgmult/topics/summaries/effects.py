@@ -100,7 +100,7 @@ def lay_out(
     for name, j in left.items():
         cells = columns.cells(j, columns.values[documents, j]).tolist()
         table[name] = cells * len(settings)
-    for name in _column_names(data):  # of terms whose levels are known
+    for name in column_names(data):  # of terms whose levels are known
         table.setdefault(name, [""] * size)
     design, terms = data.design.like(table, new_levels=True, num_rows=size), list[Term]()
     for term, levels in zip(design.terms, codes, strict=True):
@@ -119,7 +119,7 @@ def _settings(
     data: StructuredCorpus, variable: str, at: Any, by: str | None
 ) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Values of the columns that vary between settings, and columns that are held."""
-    columns = _column_names(data)
+    columns = column_names(data)
     if at is not None and not isinstance(at, Mapping):
         raise TypeError(f"at must be a mapping from columns to values, got {brief(at)}")
     held = {} if at is None else {str(name): value for name, value in at.items()}
@@ -178,7 +178,7 @@ def _levels_in(term: Term, taken: set[str], scope: str) -> IntArray | None:
     return np.asarray(term.codes)
 
 
-def _column_names(data: StructuredCorpus) -> list[str]:
+def column_names(data: StructuredCorpus) -> list[str]:
     """Every column that prevalence depends on, those of random terms among them."""
     grouping = [name for term in data.design.terms for name in term.variables]
     return list(dict.fromkeys([*map(str, data.design.columns.names), *grouping]))
@@ -407,7 +407,7 @@ def effects(
     share = weights / (weights.sum() * noise.shape[1])
     rows, expected = np.arange(num_rows), []
     for one in chains:
-        draws = dict(zip(names, runs.of_chain(run, one.chain, *names), strict=True))
+        draws = runs.of_chain(run, one.chain, *names)
         for i in runs.spread(len(draws["Sigma"]), runs.share_of_draws(max_draws, len(chains))):
             means, which, covariances = runs.prior_at(draws, int(i), design)
             scattered = np.stack([noise @ root.T for root in np.linalg.cholesky(covariances)])

@@ -55,10 +55,16 @@ def mean_topics(run: Posterior, chain: int = 1, *, max_draws: int | None = None)
 def match_topics(run: Posterior) -> LabelMatches:
     """Match the topics of every chain of a run, or of ``topics`` alone, to the best one's.
 
-    A topic with keywords has its number in every chain, and is matched to none but itself.
+    A topic with keywords has its number in every chain, and is matched to none but itself. Two
+    chains may agree on a topic's average words and differ in those of single groups; then their
+    topics are different.
     """
     runs.as_draws(run, "topics")
-    means, best, worst = _chain_means(run), best_chain(run), "group_topics" in run
+    best, worst = best_chain(run), "group_topics" in run
+    name, chains = "group_topics" if worst else "topics", range(run.num_chains)
+    draws = (runs.each_draw(run, name, c, _MATCHED_DRAWS) for c in chains)
+    means = np.stack(list(map(runs.mean_of, draws)))
+    means = means.swapaxes(1, 2) if worst else means
     starts = list(range(min(len(run.coords.get("keyword_topic", ())) + 1, means.shape[1])))
     ends = [*starts[1:], means.shape[1]]
     parts = [
@@ -67,20 +73,6 @@ def match_topics(run: Posterior) -> LabelMatches:
     ]
     order = np.concatenate([of.order + start for of, start in zip(parts, starts, strict=True)], 1)
     return replace(parts[0], order=order, distance=np.concatenate([x.distance for x in parts], 1))
-
-
-def _chain_means(run: Posterior) -> FloatArray:
-    """Mean words of each chain's topics; ``(chain, topic, group, word)`` where groups differ.
-
-    Two chains may agree on a topic's average words and differ in the words of single groups; then
-    their topics are different.
-    """
-    chains = range(run.num_chains)
-    if "group_topics" not in run:
-        return np.stack([mean_topics(run, c + 1, max_draws=_MATCHED_DRAWS) for c in chains])
-    draws = (runs.each_draw(run, "group_topics", c, _MATCHED_DRAWS) for c in chains)
-    by_group = list(map(runs.mean_of, draws))
-    return np.stack(by_group).swapaxes(1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -130,16 +130,11 @@ def sample_concentrations(
     shape, rate : float
         Gamma prior of every concentration.
     """
-    log_beta = _sum_log_beta(rng, float(alpha.sum()), counts.sum(axis=1))
+    alpha_sum, totals = float(alpha.sum()), counts.sum(axis=1)
+    totals = totals[totals > 0]
+    log_gamma = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals)))  # however small alpha is
+    log_first = log_gamma - rng.exponential(size=len(totals)) / alpha_sum
+    log_beta = float(np.sum(log_first - np.logaddexp(log_first, np.log(rng.gamma(totals)))))
     tables = np.zeros((num_workers(len(counts)), counts.shape[1]), dtype=np.int64)
     over_rows(sample_tables, len(counts), new_key(rng), counts, alpha, tables)
     return np.asarray(rng.gamma(shape + tables.sum(axis=0)) / (rate - log_beta))
-
-
-def _sum_log_beta(rng: Generator, alpha_sum: float, totals: IntArray) -> float:
-    """Sum of the logarithms of Beta(whole, total) variates, `whole` however small."""
-    totals = totals[totals > 0]
-    log_gamma = np.log(rng.gamma(alpha_sum + 1.0, size=len(totals)))
-    away = rng.exponential(size=len(totals)) / alpha_sum
-    log_first = log_gamma - away
-    return float(np.sum(log_first - np.logaddexp(log_first, np.log(rng.gamma(totals)))))

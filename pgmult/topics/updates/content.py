@@ -75,19 +75,11 @@ class ContentPrior(Checked):
     start: Size = 30.0
     start_sweeps: Annotated[int, partial(as_repeats, minimum=0)] = 50
 
-    def sample_rate(self, rng: Generator) -> float:
-        """A rate from its prior."""
-        return max(float(rng.gamma(self.rate_shape, 1.0 / self.rate_rate)), 1e-200)
-
-    def sample(self, rng: Generator, rate: float, num_topics: int) -> FloatArray:
-        """Concentrations from their prior, ``(num_topics,)``."""
+    def sample(self, rng: Generator, num_topics: int) -> tuple[FloatArray, float]:
+        """Concentrations, ``(num_topics,)``, and their rate from the prior."""
+        rate = max(float(rng.gamma(self.rate_shape, 1.0 / self.rate_rate)), 1e-200)
         drawn = rng.gamma(self.shape, 1.0 / rate, size=num_topics)
-        return np.asarray(np.clip(drawn, math.exp(-FURTHEST), math.exp(FURTHEST)))
-
-    def rate_given(self, rng: Generator, concentration: FloatArray) -> float:
-        """The rate given the concentrations."""
-        shape = self.rate_shape + self.shape * len(concentration)
-        return float(rng.gamma(shape, 1.0 / (self.rate_rate + concentration.sum())))
+        return np.clip(drawn, math.exp(-FURTHEST), math.exp(FURTHEST)), rate
 
 
 def vary(
@@ -136,8 +128,7 @@ class WordsByGroup(DirichletWords):
         none = np.zeros((data.content.num_groups, self.num_topics, data.num_words), dtype=np.int64)
         eta = prior_concentration(rng, self.concentration)
         topics = Dirichlet(eta).sample(rng, none.shape[1:])
-        rate = self.content.sample_rate(rng)
-        concentration = self.content.sample(rng, rate, self.num_topics)
+        concentration, rate = self.content.sample(rng, self.num_topics)
         groups = vary(rng, topics, concentration, none)
         of_words = topics, no_counts(*none.shape), *keywords.prior(rng)
         return self._by_group(concentration, rate, eta, keywords, groups, *of_words)
@@ -168,7 +159,8 @@ class WordsByGroup(DirichletWords):
         given = new_key(rng), counts, above, *prior, self.hold, concentration, tables
         over_rows(sample_tables, len(tables), *given, grain=1)
         if not self.hold:
-            rate = self.content.rate_given(rng, concentration)
+            shape = self.content.rate_shape + self.content.shape * self.num_topics
+            rate = float(rng.gamma(shape, 1.0 / (self.content.rate_rate + concentration.sum())))
         eta = sample_concentration(rng, self.concentration, state.word_concentration, tables)
         topics = sample_topics(rng, eta, tables)
         groups = vary(rng, topics, concentration, counts)

@@ -63,7 +63,7 @@ class DriftingWords:
         drift_var = sample_inverse_gamma(rng, *self.drift, self.num_topics)
         times = data.num_times, self.persistence
         eta = ScalarChains(base, initial_var, drift_var, *times).sample(rng)
-        return self._fields(base, initial_var, drift_var, eta, data)
+        return self._fields(data, base, initial_var, drift_var, eta)
 
     def start(self, rng: Generator, at: Searched, data: TimedCorpus) -> Fields:
         """Words that are the same at all times."""
@@ -72,7 +72,7 @@ class DriftingWords:
         initial_var = self.initial[1] + np.mean((level - base) ** 2, axis=1)
         drift_var = np.full(self.num_topics, self.drift[1] / self.drift[0])
         eta = np.repeat(level[:, None], data.num_times, axis=1)
-        return self._fields(base, initial_var, drift_var, eta, data)
+        return self._fields(data, base, initial_var, drift_var, eta)
 
     def given(self, rng: Generator, state: Any, word_counts: IntArray, data: TimedCorpus) -> Fields:
         """Eta and variances given the tokens' topics, then their base."""
@@ -80,7 +80,7 @@ class DriftingWords:
         initial_var, drift_var, eta = self.sample_chains(rng, state, counts, data)
         mean, var = self.base_given(eta, initial_var, drift_var)
         base = mean + np.sqrt(var) * rng.standard_normal(mean.shape)
-        return self._fields(base, initial_var, drift_var, eta, data)
+        return self._fields(data, base, initial_var, drift_var, eta)
 
     def mean(self, state: Any, data: TimedCorpus) -> FloatArray:
         """The topics as drawn: the tokens' topics do not give their mean."""
@@ -123,15 +123,10 @@ class DriftingWords:
         linear = linear + (pull / drift_var) @ innovation.sum(axis=1)
         return linear / precision, float(1.0 / precision)
 
-    def _fields(
-        self, base: FloatArray, initial_var: FloatArray, drift_var: FloatArray, eta: FloatArray,
-        data: TimedCorpus,
-    ) -> Fields:  # fmt: skip
-        """The state's fields of topics and their words."""
-        return {
-            "base": base, "initial_var": initial_var, "drift_var": drift_var, "eta": eta,
-            "topics": self.link(data).probs(eta),
-        }  # fmt: skip
+    def _fields(self, data: TimedCorpus, *values: FloatArray) -> Fields:
+        """The fields of topics and their words: base, variances and eta, and what follows."""
+        fields = dict(zip(("base", "initial_var", "drift_var", "eta"), values, strict=True))
+        return fields | {"topics": self.link(data).probs(fields["eta"])}
 
 
 def _uniform_sticks(size: int) -> FloatArray:
