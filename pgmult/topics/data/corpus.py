@@ -249,6 +249,8 @@ class Corpus:
     def rows(self, part: slice) -> Self:
         """Neighbouring documents, for sweeps in blocks, as views; the table is left out."""
         rows = range(self.num_documents)[part]
+        if rows.step != 1:
+            raise ValueError(f"part must be of neighbouring documents, got {part}")
         part = slice(rows.start, rows.start + len(rows))
         bounds = part_of(self.indptr, slice(part.start, part.stop + 1))
         entries = slice(int(bounds[0]), int(bounds[-1]))
