@@ -78,14 +78,14 @@ def _predict(filtered, row, chains, cell, predicted):
 
 
 @jit(within=True)
-def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs, out):
+def _weigh_in_logs(t, chains, predicted, out):
     """Condition on a row of counts; its log probability. An impossible one changes nothing."""
-    num_states = predicted.size
+    num_states, in_logs = predicted.size, chains.in_logs
     top = -math.inf
     for m in range(num_states):
         weight = predicted[m] if in_logs else _log(predicted[m])
-        for entry in range(begin, end):
-            weight += counts[entry] * log_emission[symbols[entry], m]
+        for entry in range(chains.indptr[t], chains.indptr[t + 1]):
+            weight += chains.counts[entry] * chains.log_emission[chains.symbols[entry], m]
         out[m] = weight
         top = max(top, weight)
     if top == -math.inf:
@@ -103,8 +103,7 @@ def _weigh_in_logs(begin, end, symbols, counts, log_emission, predicted, in_logs
 @jit
 def _filter(s, chains, filtered, log_predictive):
     """Filter sequence s into the rows of `filtered`, in turn; a few rows serve a long sequence."""
-    indptr, symbols, counts = chains.indptr, chains.symbols, chains.counts
-    emission, in_logs, first = chains.emission, chains.in_logs, chains.offsets[s]
+    in_logs, first = chains.in_logs, chains.offsets[s]
     num_rows, num_states = filtered.shape
     predicted = np.empty(num_states)
     row = num_rows - 1
@@ -115,7 +114,7 @@ def _filter(s, chains, filtered, log_predictive):
         else:
             for m in range(num_states):
                 predicted[m] = _log(chains.initial[m]) if in_logs else chains.initial[m]
-        begin, end, total = indptr[t], indptr[t + 1], 0.0
+        begin, end, total = chains.indptr[t], chains.indptr[t + 1], 0.0
         known = chains.known[t] if chains.known.size > 0 else -1
         if known >= 0:
             for m in range(num_states):
@@ -125,10 +124,10 @@ def _filter(s, chains, filtered, log_predictive):
             log_predictive[t] = 0.0
             copy(predicted, filtered[row])
             continue
-        elif not in_logs and end == begin + 1 and counts[begin] == 1:
-            symbol = symbols[begin]
+        elif not in_logs and end == begin + 1 and chains.counts[begin] == 1:
+            symbol = chains.symbols[begin]
             for m in range(num_states):
-                weight = predicted[m] * emission[symbol, m]
+                weight = predicted[m] * chains.emission[symbol, m]
                 filtered[row, m] = weight
                 total += weight
         if total > _SAFE_TOTAL:
@@ -137,9 +136,7 @@ def _filter(s, chains, filtered, log_predictive):
             for m in range(num_states):
                 filtered[row, m] *= scale
         else:
-            log_predictive[t] = _weigh_in_logs(
-                begin, end, symbols, counts, chains.log_emission, predicted, in_logs, filtered[row]
-            )
+            log_predictive[t] = _weigh_in_logs(t, chains, predicted, filtered[row])
         if known >= 0:  # whatever its probability
             filtered[row, known] = 0.0 if in_logs else 1.0
 

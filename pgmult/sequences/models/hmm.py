@@ -574,15 +574,11 @@ def sample_paths(rng: Generator, chains: compiled.HiddenChains) -> IntArray:
     states, size = np.empty(len(log_predictive), dtype=np.int64), len(chains.offsets) - 1
     over_rows(compiled.sample_paths, size, new_key(rng), chains, log_predictive, states, grain=1)
     if len(impossible := np.flatnonzero(np.isneginf(log_predictive))):
-        step = impossible[0]
-        if chains.known.size and chains.known[step] >= 0:
-            raise FloatingPointError(
-                f"the known state of step {step + 1} cannot be there, or have its observations (do"
-                " transitions that are not allowed lead there?)"
-            )
-        raise FloatingPointError(
-            f"the observations of step {step + 1} are impossible in every state that can be there"
-        )
+        what = "the observations of step {} are impossible in every state that can be there"
+        if chains.known.size and chains.known[impossible[0]] >= 0:
+            what = "the known state of step {} cannot be there, or have its observations"
+            what += " (do transitions that are not allowed lead there?)"
+        raise FloatingPointError(what.format(impossible[0] + 1))
     return states
 
 

@@ -208,18 +208,15 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         entered = blocks[-1:] if self.inputs == "dynamics" else blocks[:size]
         return {**labels, "input": pooled.names, "pooled": entered, "sd": pooled.latent.sd_names}
 
-    def driving(self, data: Sequences) -> FloatArray | None:
-        """The inputs that enter the dynamics."""
-        return None if self.inputs == "emissions" else data.inputs
-
-    def emitting(self, data: Sequences) -> FloatArray | None:
-        """The inputs that enter the emissions."""
-        return None if self.inputs == "dynamics" else data.inputs
+    def entering(self, data: Sequences, place: str) -> FloatArray:
+        """The inputs that enter the "dynamics" or the "emissions", ``(num_steps, number)``."""
+        if data.inputs is None or self.inputs not in ("both", place):
+            return np.empty((data.num_steps, 0))
+        return data.inputs
 
     def _num_fixed(self, data: Sequences) -> int:
         """Inputs that enter the dynamics, without effects of terms."""
-        inputs = self.driving(data)
-        return 0 if inputs is None else inputs.shape[1] - data.num_effects
+        return max(0, int(self.entering(data, "dynamics").shape[1]) - data.num_effects)
 
     def pooled(self, data: Sequences) -> Pooled | None:
         """The terms of the inputs."""
@@ -244,9 +241,8 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
 
     def design(self, states: FloatArray, data: Sequences) -> FloatArray:
         """What psi is linear in: states, the inputs that enter emissions, and 1."""
-        inputs = self.emitting(data)
-        between = () if inputs is None else (inputs,)
-        return np.concatenate([states, *between, np.ones((data.num_steps, 1))], axis=1)
+        one = np.ones((data.num_steps, 1))
+        return np.concatenate([states, self.entering(data, "emissions"), one], axis=1)
 
     def psi(
         self, state: LDSState, data: Sequences, steps: IntArray | slice = slice(None)
@@ -297,7 +293,7 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         if prior is None:
             about, weight = (1.0, 1.0) if many_a_step(data) else (0.5, 4.0)
             prior = _default_dynamics(self.state_dim, self._num_fixed(data), about, weight)
-        if pooled is None or x is None or self.driving(data) is None:
+        if pooled is None or x is None or self.inputs == "emissions":
             return prior
         precision = block_diag(prior.row_precision, np.diag(1.0 / pooled.variances(x[-1])))
         mean = np.concatenate([prior.mean, np.zeros((pooled.num_effects, self.state_dim))])
@@ -311,11 +307,10 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         self, loading_var: FloatArray, x: FloatArray, data: Sequences
     ) -> tuple[FloatArray, FloatArray]:
         """Prior means and variances of the weights, given those of loadings and hyperparameters."""
-        D, pooled, inputs = self.state_dim, self.pooled(data), self.emitting(data)
-        columns = D + 1 + (0 if inputs is None else inputs.shape[1])
-        mean, var = np.zeros((2, data.num_symbols - 1, columns))
+        D, pooled, U = self.state_dim, self.pooled(data), self.entering(data, "emissions").shape[1]
+        mean, var = np.zeros((2, data.num_symbols - 1, D + U + 1))
         var[:, :D], var[:, D:] = loading_var, self.emission_var
-        if inputs is not None and pooled is not None:
+        if pooled is not None and U:
             var[:, D + pooled.fixed : -1] = [pooled.variances(at) for at in x[: len(var)]]
         mean[:, -1], var[:, -1] = self.offset_moments(data)
         return mean, var
@@ -324,10 +319,10 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         self, state: LDSState, data: Sequences, potential: DensePotential | None = None
     ) -> LinearDynamics:
         """The distribution of the states given all else, times a potential."""
-        first, u = (state.initial_mean, state.initial_cov), self.driving(data)
+        first, u = (state.initial_mean, state.initial_cov), self.entering(data, "dynamics")
         A, Q = state.transition, state.noise_cov
         states = LinearDynamics(A, Q, *first, data.offsets, potential=potential)
-        return states if u is None else states.driven(u, state.input_weights)
+        return states.driven(u, state.input_weights) if u.size else states
 
     # ------------------------------------------------------------------ the sampler
 

@@ -288,16 +288,14 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         past, ends = steps_of(data, self.order), data.offsets[1:] - 1
         context = self._next(past.contexts[ends], past.main[ends] % number, number)
         unsure = past.unsure[ends] | (past.main[ends] == number)
-        alike, which = np.unique(np.where(unsure, -1, context), return_inverse=True)
-        alike = alike[alike >= 0]  # contexts at ends of sequences; a row for each unsure one
-        which -= int(unsure.any())
-        which[unsure] = len(alike) + np.arange(unsure.sum())
-        dists = np.zeros((len(alike) + int(unsure.sum()), len(rows)))
-        dists[np.arange(len(alike)), alike] = 1.0
+        key = np.where(unsure, len(rows) + np.arange(len(ends)), context)
+        alike, which = np.unique(key, return_inverse=True)  # a row for each unsure one, at the end
+        dists, sure = np.zeros((len(alike), len(rows))), alike[alike < len(rows)]
+        dists[np.arange(len(sure)), sure] = 1.0
         if unsure.any():
             final = np.empty((data.num_sequences, len(rows)))
             _filter(past, rows, np.empty(data.num_steps), _NONE, final)
-            dists[len(alike) :] = final[unsure]
+            dists[len(sure) :] = final[unsure]
             context[unsure] = one_of(chances[unsure, 0, -1], final[unsure])
         probs = np.empty((len(dists), steps, number))
         over_rows(compiled.look_ahead, len(dists), dists, rows, probs, grain=1)

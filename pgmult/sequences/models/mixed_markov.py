@@ -61,7 +61,6 @@ from pgmult.sequences.updates.intercepts import Intercepts, Patterns
 from pgmult.sequences.updates.summed_out import OrderedSticks
 from pgmult.variational.sites import LogisticSite
 
-_NOTHING = np.empty(0)
 _NEAR = 0.15  # spread up to which reflected leaps alone nearly do, and they are cheap
 _WOVEN_NEAR, _SWUNG_NEAR = 0.2, 0.5  # of the sweeps, all where it is farther
 _KICKS = 3
@@ -152,7 +151,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         """The state with these weights and hyperparameters; transitions are averages over steps."""
         symbols, alike = np.eye(self.num_states), np.ones((self.num_states, self.num_states))
         rows = HMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
-        return self.whole(rows, w, x, _NOTHING, data)
+        return self.whole(rows, w, x, np.empty(0), data)
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``.
@@ -308,7 +307,8 @@ class InterceptSampler(_StickSampler):
         ]
         self._breaks = np.argsort(self._terms.sticks.order, axis=1)
         self._individual = self._sticks[0].individuals[self._inputs.which]
-        self._ways = ways = self._all_ways()
+        ways: Any = self._all_ways()
+        self._ways = ways
         if ways is not None:
             self._different = self._patterns(ways.way, len(ways.first), ways.step, ways.symbols)
         with one_blas_thread():
@@ -393,8 +393,8 @@ class InterceptSampler(_StickSampler):
             target = self._log_likelihood(s, initial, integrals)
             x[s], w[s] = stick.step(rng, x[s], w[s], self._near[s], patterns, target)
             integrals[s] = stick.log_integrals(x[s], w[s], patterns)[patterns.which]
-        assert self._ways is not None
-        return self._ways.choose(rng, self._ways.log_first(initial) + integrals.sum(axis=0))
+        log_p = self._ways.log_first(initial) + integrals.sum(axis=0)
+        return np.asarray(self._ways.choose(rng, log_p))
 
     def _integrals(self, x: Sequence[FloatArray], w: Sequence[FloatArray]) -> FloatArray:
         """Log integrals of each stick and way, ``(num_sticks, num_ways)``."""
@@ -406,7 +406,6 @@ class InterceptSampler(_StickSampler):
     ) -> Callable[[FloatArray], float]:
         """The log likelihood by the integrals of a stick, ways summed out, given other sticks."""
         ways, which = self._ways, self._different[s].which
-        assert ways is not None
         others = ways.log_first(initial) + integrals.sum(axis=0) - integrals[s]
         return lambda of_stick: ways.log_sums(others + of_stick[which])
 

@@ -115,11 +115,9 @@ def by_draw(
 
 def scored(log_p: FloatArray, test: Sequences, left_out: bool) -> Score:
     """The score of `by_draw`, by blocks of steps; each step without itself, or as it is."""
-    observed = test.totals > 0
-    block = blocks_of(test.sequence_of_step[observed])
-    return Score.of_draws(
-        log_p[:, :, observed], test.totals[observed], unit=block, left_out=left_out
-    )
+    seen = test.totals > 0
+    block = blocks_of(test.sequence_of_step[seen])
+    return Score.of_draws(log_p[:, :, seen], test.totals[seen], unit=block, left_out=left_out)
 
 
 def one_step_ahead(

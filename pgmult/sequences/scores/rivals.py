@@ -30,7 +30,7 @@ from pgmult.sampling.driver import sample
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences, with_rows
 from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.sequences.models.lds import usual_state_dim
+from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
 from pgmult.sequences.models.markov import MarkovChain
 from pgmult.sequences.models.trend import MultinomialTrend
 from pgmult.sequences.posteriors import PredictsSteps, sequences_of
@@ -227,8 +227,6 @@ def search_state_dim(
     ValueError
         If candidates are fewer than two, or name a number twice.
     """
-    from pgmult.sequences.models.lds import MultinomialLDS
-
     make = MultinomialLDS if make_model is None else make_model
     sequences = as_sequences(data)
     if candidates is None:

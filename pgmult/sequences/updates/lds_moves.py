@@ -93,8 +93,6 @@ _SOME, _MANY = 1_000, 20_000  # numbers in all states: from some on, paths take 
 
 Rng = Generator
 Noise = NoiseIntegratedOut | None
-Moments = tuple[FloatArray, ...]
-"""Sums of the states and omega of blocks: see `PolyaGamma.given_omega`."""
 
 
 def sampler(model: MultinomialLDS, data: Sequences) -> "PolyaGamma":
@@ -119,7 +117,7 @@ class PolyaGamma:
     """
 
     def __init__(self, model: MultinomialLDS, data: Sequences):
-        self.model, self.data, self.driving = model, data, model.driving(data)
+        self.model, self.data, self.driving = model, data, model.entering(data, "dynamics")
         self.pooled = model.pooled(data)
         self.columns = model.design(np.empty((data.num_steps, 0)), data)
 
@@ -154,7 +152,7 @@ class PolyaGamma:
         x, sd = np.empty((0, 0)), np.full(len(offset) * model.is_noisy(data), model.noise_scale)
         if self.pooled is not None:
             x = np.tile(self.pooled.of_stick.start(), (model.num_pooled(len(offset)), 1))
-        about = np.eye(D, D if self.driving is None else D + data.num_inputs)
+        about = np.eye(D, D + self.driving.shape[1])
         first_mean = states[data.offsets[:-1]].mean(axis=0)
         state = LDSState(
             states, about, np.eye(D), first_mean, np.eye(D), weights, loading_var,
@@ -181,17 +179,20 @@ class PolyaGamma:
         state, sums = self.given_omega(rng, state, omega)
         return state, None, Sums((), sums)
 
+    def states_given(self, state: LDSState, omega: FloatArray, pull: FloatArray) -> LinearDynamics:
+        """The distribution of a block's states given omega, and pull in the place of kappa."""
+        model, design = self.model, self.design(state.states)
+        potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
+        return model.states_given(state, self.data, potential)
+
     def given_omega(
         self, rng: Rng, state: LDSState, omega: FloatArray, pull: FloatArray = KAPPA
-    ) -> tuple[LDSState, Moments]:
+    ) -> tuple[LDSState, tuple[FloatArray, ...]]:
         """A block's states given omega, and the sums on which all else depends."""
-        model, offsets, design = self.model, self.data.offsets, self.design(state.states)
-        potential = self.active.potential(omega, design, state.weights, model.state_dim, pull)
-        states = model.states_given(state, self.data, potential).sample(rng)
+        offsets, states = self.data.offsets, self.states_given(state, omega, pull).sample(rng)
         later = conjugate.transition_sums(states, offsets, self.driving, state.dynamics)
         first = first_sums(states, offsets, state.initial_mean)
-        design[:, : model.state_dim] = states
-        statistics = self.active.statistics(omega, design, pull)
+        statistics = self.active.statistics(omega, self.design(states), pull)
         sums = *statistics, later.zz, later.ze, later.ee, first.zz, first.ze, first.ee
         return state.changed(states=states), sums
 
@@ -228,7 +229,7 @@ class PolyaGamma:
         model, (mean, var) = self.model, self.weight_moments(state)
         weights = conjugate.sample_rows(rng, squares, linear, 1.0 / var, mean)
         x = state.hyperparameters
-        if effects and self.pooled is not None and model.emitting(self.data) is not None:
+        if effects and self.pooled is not None and model.inputs != "dynamics":
             x = x.copy()
             for k in range(len(weights)):
                 at = x[k], weights[k], squares[k], linear[k]
@@ -277,7 +278,7 @@ class PolyaGamma:
         A, B, Q = conjugate.draw_dynamics(rng, self.dynamics_prior(state), later)
         mean, cov = conjugate.draw_initial(rng, self.model.gaussian_prior, first)
         dynamics = np.concatenate([A, B], axis=1)
-        if self.pooled is not None and self.driving is not None:
+        if self.pooled is not None and self.model.inputs != "emissions":
             x = x.copy()
             x[-1], dynamics = self.pooled.move_states(rng, x[-1], dynamics, Q, later)
         return state.changed(
@@ -317,11 +318,11 @@ class ByLikelihood(PolyaGamma):
     @cached_property
     def observations(self) -> Observations:
         """The data as paths take them."""
-        pairs, inputs, T = Pairs.of(self.data), self.driving, self.data.num_steps
+        pairs, columns = Pairs.of(self.data), np.ascontiguousarray(self.columns)
         reached: Any = [values[pairs.reaching > 0] for values in pairs[:4]]
         step, stick, taken, reaching = reached
-        columns = np.ascontiguousarray(self.columns), np.empty((T, 0)) if inputs is None else inputs
-        return Observations(step, stick, taken, reaching, self.data.offsets, *columns)
+        arrays = step, stick, taken, reaching, self.data.offsets, columns, self.driving
+        return Observations(*arrays)
 
     def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
         """Dynamics, weights and states along a path; then states given omega."""
@@ -389,13 +390,8 @@ class AroundSites(PolyaGamma):
         self, rng: Rng, state: LDSState, held: SitedBlock, weights: FloatArray
     ) -> tuple[LDSState, SitedBlock, Sums]:
         """A block's states and noise after a turn around its sites, which have them."""
-        model, design = self.model, self.design(held.states)
-
-        def states_given(J: FloatArray, h: FloatArray) -> LinearDynamics:
-            potential = self.active.potential(J, design, weights, model.state_dim, h)
-            return model.states_given(state, self.data, potential)
-
-        held.turn(rng, weights, states_given)
+        there = state.changed(states=held.states, weights=weights)
+        held.turn(rng, weights, self.states_given(there, *held.sites))
         return state, held, Sums((), (np.zeros(()),))
 
     def local_states(

@@ -20,8 +20,6 @@ noise of a sequence along an ellipse around their mean (Murray, Adams and MacKay
 on nothing that moves, so all of it is exact.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.special import expit
 
@@ -129,16 +127,17 @@ class SitedBlock:
         """Gain in log likelihood of each stick, by the first weights over the others."""
         return self.fits(weights) - self.fits(others)
 
-    def turn(
-        self, rng: Generator, weights: FloatArray,
-        states_given: Callable[[FloatArray, FloatArray], LinearDynamics],
-    ) -> None:  # fmt: skip
-        """One elliptical slice of the states and noise of every sequence.
+    @property
+    def sites(self) -> tuple[FloatArray, FloatArray]:
+        """What sites say of psi without noise: J and h in the place of omega and kappa."""
+        return self._shrink * self.pairs.J, self._shrink * self.pairs.h
 
-        `states_given` has the distribution of states by J and h in the place of omega and kappa.
+    def turn(self, rng: Generator, weights: FloatArray, states: LinearDynamics) -> None:
+        """One elliptical slice of states, whose distribution is by `sites`, and noise.
+
+        Every sequence has its own.
         """
         pairs = self.pairs
-        states = states_given(self._shrink * pairs.J, self._shrink * pairs.h)
         across, centre = states.sample_around(rng)
         tilt = self.noise_var[pairs.stick] * self._shrink
         sd = np.sqrt(tilt)

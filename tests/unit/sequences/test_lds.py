@@ -140,10 +140,11 @@ def test_weights_given_omega(case, monkeypatch):
 
 def sums_of(model, data, state):
     """The moments of the states that all else is drawn from."""
+    u = model.entering(data, "dynamics")
     return (
-        transition_sums(state.states, data.offsets, model.driving(data), state.dynamics),
+        transition_sums(state.states, data.offsets, u, state.dynamics),
         first_sums(state.states, data.offsets, state.initial_mean),
-    )  # fmt: skip
+    )
 
 
 def test_level_of_all_states(case):
@@ -189,7 +190,7 @@ def test_translation_leaves_probabilities_alone(case):
 def test_scales_of_the_states(case):
     model, data, state = case
     D, n = model.state_dim, data.num_symbols - 1
-    driving = 0 if model.driving(data) is None else data.num_inputs
+    driving = model.entering(data, "dynamics").shape[1]
     prior, moves = model.dynamics_prior(data), model.sampler(data)
 
     def joint(a):
