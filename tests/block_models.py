@@ -137,6 +137,10 @@ class Paths:
     def row_offsets(self):
         return self.offsets
 
+    @property
+    def row_costs(self):
+        return np.ones(len(self.offsets) - 1)
+
     def rows(self, part):
         offsets = self.offsets[part.start : part.stop + 1]
         return Paths(self.y[offsets[0] : offsets[-1]], offsets - offsets[0])

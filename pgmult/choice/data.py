@@ -136,6 +136,11 @@ class ChoiceRows:
         return len(self.occasions) - 1
 
     @property
+    def row_costs(self) -> IntArray:
+        """The relative cost of each person in a sweep: occasions."""
+        return np.diff(self.people)
+
+    @property
     def num_people(self) -> int:
         """People; 1 if the data do not distinguish them."""
         return len(self.people) - 1

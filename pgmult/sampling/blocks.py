@@ -63,6 +63,10 @@ Data = TypeVar("Data", bound="HasRows")
 class HasRows(Protocol):
     """Data of a model in blocks."""
 
+    @property
+    def row_costs(self) -> Array:
+        """What each row costs in a sweep, relative to others, ``(num_rows,)``."""
+
     def rows(self, part: slice, /) -> Self:
         """The data of neighbouring rows."""
 

@@ -97,8 +97,7 @@ class Chain:
             self.state = starts[self.number] if isinstance(starts, list) else starts
         elif self.state is None:
             with row_threads(threads):
-                begun = rows.start(self.rng)
-                self.state, self._parts = begun or (plan.model.init(self.rng, plan.data), ())
+                self.state, self._parts = rows.start(self.rng)
         self._reach(rows.begin(contiguous(self.state), self._parts, self.sweep), self.sweep)
         recorder.begin(self._values(*rows.values(plan.settings.keep)))
         self.commit()
@@ -106,7 +105,7 @@ class Chain:
     def step(self) -> dict[str, NDArray[Any]] | None:
         """One sweep: what is kept of it, if it is a draw."""
         tune, thin = self._plan.settings.tune, self._plan.settings.thin
-        state, sweep = contiguous(self._rows.step(self.rng)), self.sweep + 1
+        state, sweep = self._rows.step(self.rng), self.sweep + 1
         values = None
         if sweep > tune and (sweep - tune) % thin == 0:
             due = self._plan.settings.due((sweep - tune) // thin)
@@ -178,8 +177,7 @@ class RowsHere:
         if parts:
             assert self._files is not None
             state = rows_here(self._files, state, local_fields(self._model, state), sweep, parts)
-            self._left_over = True
-        self._state = state
+        self._left_over, self._state = bool(parts), state
         return state
 
     def step(self, rng: Generator) -> Any:

@@ -20,7 +20,7 @@ mu[right]  -0.006033  0.9946    -1.6  1.636    0.02211      2022      2013  1.00
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -69,41 +69,15 @@ class Posterior(Draws):
     """
 
     if TYPE_CHECKING:  # words of the families: a run offers those that it can answer
-        predict: Callable[..., Any]
-        effects: Callable[..., Any]
-        check: Callable[..., Any]
-        compare: Callable[..., Any]
-        report: Callable[..., Any]
-        export: Callable[..., Any]
-        forecast: Callable[..., Any]
-        impute: Callable[..., Any]
-        states: Callable[..., Any]
-        transitions: Callable[..., Any]
-        topics: Callable[..., Any]
-        keywords: Callable[..., Any]
-        refit: Callable[..., Any]
-        content: Callable[..., Any]
-        stability: Callable[..., Any]
-        correlations: Callable[..., Any]
-        documents: Callable[..., Any]
-        quotes: Callable[..., Any]
-        poststratify: Callable[..., Any]
-        comparisons: Callable[..., Any]
-        contrasts: Callable[..., Any]
-        groups: Callable[..., Any]
-        loo: Callable[..., Any]
-        variance_shares: Callable[..., Any]
-        merge: Callable[..., Any]
-        tastes: Callable[..., Any]
-        worth: Callable[..., Any]
-        elasticities: Callable[..., Any]
-        shares: Callable[..., Any]
-        surplus: Callable[..., Any]
-        diversion: Callable[..., Any]
-        importances: Callable[..., Any]
-        scores: Callable[..., Any]
-        marginal_means: Callable[..., Any]
-        amce: Callable[..., Any]
+
+        def _verb(self, *arguments: Any, **named: Any) -> Any: ...
+
+        predict = effects = check = compare = report = export = _verb
+        forecast = impute = states = transitions = _verb
+        topics = keywords = refit = content = stability = correlations = documents = quotes = _verb
+        poststratify = comparisons = contrasts = groups = loo = variance_shares = merge = _verb
+        tastes = worth = elasticities = shares = surplus = diversion = _verb
+        importances = scores = marginal_means = amce = _verb
     else:
 
         def __getattr__(self, name: str) -> Any:

@@ -225,17 +225,22 @@ class RunReader:
     def parts(self, chain: int, name: str, kept: int) -> list[DrawsFile]:
         """The files that hold what was kept of draws 0 to `kept` of one variable, in order."""
         kept //= self.every.get(name, 1)
-        by_start = {part.start: part for part in self._all_parts(chain, name) if part.stop <= kept}
-        reached, paths = 0, []
-        while reached in by_start:
-            paths.append(by_start[reached])
-            reached = paths[-1].stop
-        if reached != kept:
+        parts = list(self._in_order(chain, name, kept))
+        reached = parts[-1].stop if parts else 0
+        if reached < kept:
             raise ValueError(
                 f"draws {reached} to {kept} of {name} are missing in {self._folder(chain)}"
                 " (pgmult.load(..., damaged='drop') reads the draws before them)"
             )
-        return paths
+        return parts
+
+    def _in_order(self, chain: int, name: str, end: float) -> Iterator[DrawsFile]:
+        """The files of a variable that begin before `end`, until one is missing."""
+        by_start = {part.start: part for part in self._all_parts(chain, name) if part.start < end}
+        reached = 0
+        while reached in by_start:
+            yield by_start[reached]
+            reached = by_start[reached].stop
 
     def undamaged(self, chain: int) -> Counters:
         """What can be read of a chain, after checking every byte of its draws."""
@@ -249,17 +254,13 @@ class RunReader:
         return counters._replace(kept=intact, kinds=kinds)
 
     def _undamaged(self, chain: int, name: str, limit: float, kinds: dict[str, Kind]) -> int:
-        every = self.every.get(name, 1)
-        parts = self._all_parts(chain, name)
-        by_start = {piece.start: piece for piece in parts if piece.stop * every <= limit}
-        reached = 0
-        while reached in by_start:
+        every, reached = self.every.get(name, 1), 0
+        for part in self._in_order(chain, name, limit / every):
             try:
-                array = by_start[reached].read(kinds.get(name))
+                array = part.read(kinds.get(name))
             except (OSError, ValueError):
                 break
-            kinds[name] = array.shape[1:], array.dtype
-            reached = by_start[reached].stop
+            kinds[name], reached = (array.shape[1:], array.dtype), part.stop
         return int(min(limit, reached * every + every - 1))
 
     def _folder(self, chain: int) -> Path:

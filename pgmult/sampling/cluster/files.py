@@ -40,6 +40,10 @@ class RowRange(NamedTuple):
     stop: int
 
 
+NumberedAsks = tuple[tuple[int, Ask], ...]
+"""Questions of a shared step, each with its number in the sweep."""
+
+
 class SharedArrays(NamedTuple):
     """What all rows share after a sweep, and how rows are moved by that sweep.
 
@@ -54,7 +58,7 @@ class SharedArrays(NamedTuple):
 
     state: Any
     key: NDArray[np.uint64]
-    asks: tuple[tuple[int, Ask], ...] = ()
+    asks: NumberedAsks = ()
 
 
 class ChainFiles:

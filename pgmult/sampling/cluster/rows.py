@@ -25,7 +25,7 @@ from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import Ask, Sums, Total
 from pgmult.sampling.cluster.executors import Cluster, WorkersLostError
-from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
+from pgmult.sampling.cluster.files import ChainFiles, NumberedAsks, RowRange, SharedArrays
 from pgmult.sampling.cluster.tasks import Done, Task
 from pgmult.sampling.codec import contiguous
 
@@ -34,18 +34,18 @@ _MOST_WAITING = 2**28  # bytes of draws that are taken before their rows are wri
 _PAUSE = 1.0  # seconds between them: a file system may be late
 
 
-def shards_of(costs: Array, num_rows: int, block_rows: int, shards: int) -> list[RowRange]:
+def shards_of(costs: Array, block_rows: int, shards: int) -> list[RowRange]:
     """Rows cut between blocks into so many shards, or fewer, of about the same cost.
 
     Parameters
     ----------
     costs : array, ``(num_rows,)``
-    num_rows, block_rows, shards : int
+    block_rows, shards : int
     """
-    if num_rows == 0:
+    if not len(costs):
         raise ValueError("data must have rows for a cluster to work on, got none")
-    parts = blocks.blocks(num_rows, block_rows)
-    starts = np.array([shard.start for shard in parts])
+    parts = blocks.blocks(len(costs), block_rows)
+    starts = np.array([part.start for part in parts])
     ends = np.cumsum(np.add.reduceat(costs, starts))
     shards = min(shards, len(parts))
     ideal = ends[-1] * np.arange(1, shards) / shards
@@ -53,7 +53,7 @@ def shards_of(costs: Array, num_rows: int, block_rows: int, shards: int) -> list
     least = np.arange(1, shards)  # a block in every shard
     bounds = np.clip(nearest, least, len(parts) - shards + least)
     bounds = np.maximum.accumulate(bounds - least) + least
-    rows = [0, *(int(starts[b]) for b in bounds), num_rows]
+    rows = [0, *starts[bounds].tolist(), len(costs)]
     return [RowRange(start, stop) for start, stop in pairwise(rows)]
 
 
@@ -87,53 +87,39 @@ class RowsElsewhere:
         theirs = tuple(sorted(m for m in modules if m.split(".")[0] != "pgmult"))
         self._task = Task(
             "step", str(files.folder.parent.resolve()), files.run, secrets.token_hex(4), number,
-            0, 0, 0, 0, (), (), (), theirs,
+            theirs,
         )  # fmt: skip
-        self._pool: ThreadPoolExecutor | None = None
+        costs, block_rows = data.row_costs, model.block_rows
+        self._mine = shards_of(costs, block_rows, cluster.shards)
+        self._num_blocks = len(blocks.blocks(len(costs), block_rows))
+        places = [blocks.cells(data, slice(*shard)) for shard in self._mine]
+        self._places = tuple(RowRange(place.start, place.stop) for place in places)
+        self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{number}-shard")
         self._sweep = self._cut = 0
         self.parts: tuple[RowRange, ...] = ()
 
-    def start(self, rng: Generator) -> tuple[Any, tuple[RowRange, ...]] | None:
+    def start(self, rng: Generator) -> tuple[Any, tuple[RowRange, ...]]:
         """Have workers find where rows start: what they share, and files of rows.
 
-        None where rows start together. The draws are those of the model's ``init``.
+        All of the state, where rows start together. The draws are those of the model's ``init``.
         """
         begun = self._model.shared_start(rng, self._data)
         if begun is None:
-            return None
+            return self._model.init(rng, self._data), ()
         state, start_info = begun
-        key = new_key(rng)
-        self._cut_up(len(self._data.row_costs))
         self._files.write_start(contiguous(start_info))
-        for _ in self._each("start", tuple(int(word) for word in key)):
-            pass
-        self._files.settle()
+        self._have("start", key=new_key(rng))
         return blocks.without_rows(self._model, state), self._places
-
-    def _cut_up(self, size: int) -> None:
-        """So many rows into shards."""
-        block_rows = self._model.block_rows
-        costs = np.asarray(getattr(self._data, "row_costs", np.ones(size)))
-        self._mine = shards_of(costs, size, block_rows, self._cluster.shards)
-        self._num_blocks = len(blocks.blocks(size, block_rows))
-        places = [blocks.cells(self._data, slice(*shard)) for shard in self._mine]
-        self._places = tuple(RowRange(place.start, place.stop) for place in places)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._mine), f"pgmult-chain-{self._number}-shard")
 
     def begin(self, state: Any, parts: Sequence[RowRange], sweep: int) -> object:
         """Write the rows of a state to files, if they are not there yet; its shared fields.
 
         `parts` are the files that there are, by their `cells`.
         """
-        model, offsets = self._model, getattr(self._data, "row_offsets", None)
-        is_in_files = parts and offsets is None
-        last = max((shard.stop for shard in parts), default=0)
-        self._cut_up(last if is_in_files else blocks.num_rows(model, state, self._data))
+        model = self._model
         if not parts:
-            for shard in self._places:
-                place = slice(*shard)
-                rows = blocks.local_fields(model, blocks.take_rows(model, state, place))
+            for place in self._places:
+                rows = blocks.local_fields(model, blocks.take_rows(model, state, slice(*place)))
                 self._files.write_rows(sweep, place.start, rows)
             self._files.settle()
             parts = self._places
@@ -144,19 +130,19 @@ class RowsElsewhere:
 
     def step(self, rng: Generator) -> object:
         """One sweep: the shared fields after it."""
-        key = new_key(rng)
-        words = tuple(int(word) for word in key)
-        asks: tuple[tuple[int, Ask], ...] = ()
-        numbers = count(1)
+        key, numbers = new_key(rng), count(1)
+        asks: NumberedAsks = ()
 
         def ask(question: Ask) -> Sums:
             nonlocal asks
             now = (*asks, (next(numbers), question))
             asks = now if question.moves else asks
-            return self._sums("answer", words, now)
+            return self._sums("answer", key=key, asks=now)
 
-        sums = self._sums("step", words)
-        self._state = self._model.shared_step(rng, self._state, sums, self._nothing, ask)
+        sums = self._sums("step", key=key)
+        self._state = contiguous(
+            self._model.shared_step(rng, self._state, sums, self._nothing, ask)
+        )
         self._sweep += 1
         self._files.write_shared(self._sweep, SharedArrays(self._state, key, asks))
         return self._state
@@ -176,12 +162,9 @@ class RowsElsewhere:
 
     def save(self) -> None:
         """Have the rows written to files, which a checkpoint may then count on."""
-        if self._sweep == self._cut:
-            return
-        for _ in self._each("save"):
-            pass
-        self._files.settle()
-        self.parts, self._cut = self._places, self._sweep
+        if self._sweep > self._cut:
+            self._have("save")
+            self.parts, self._cut = self._places, self._sweep
 
     def saved(self) -> None:
         """Remove the files that the checkpoint, which is written now, does not need."""
@@ -189,34 +172,32 @@ class RowsElsewhere:
 
     def end(self) -> None:
         """Have the workers free the memory of the rows."""
-        if self._pool is None:
-            return
         with suppress(Exception):  # a worker that died holds no memory
-            for _ in self._each("forget"):
-                pass
+            self._have("forget")
         self._pool.shutdown(wait=False)
 
-    def _sums(
-        self, kind: str, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
-    ) -> Sums:
+    def _have(self, kind: str, **about: Any) -> None:
+        """Have a task of each shard done, which may write files."""
+        for _ in self._each(kind, **about):
+            pass
+        self._files.settle()
+
+    def _sums(self, kind: str, **about: Any) -> Sums:
         """The sums over all rows that a task of each shard gives."""
         total = Total()
-        for done in self._each(kind, key, asks):
+        for done in self._each(kind, **about):
             assert done.total is not None
             total.merge(done.total)
         return total.result(self._num_blocks)
 
-    def _each(
-        self, kind: Any, key: tuple[int, ...] = (), asks: tuple[tuple[int, Ask], ...] = ()
-    ) -> Iterator[Done]:
+    def _each(self, kind: Any, **about: Any) -> Iterator[Done]:
         """A task for every shard; what came of them, as they come."""
-        assert self._pool is not None
         waiting = []
         for i, (shard, place) in enumerate(zip(self._mine, self._places, strict=True)):
             overlap = tuple(p for p in self.parts if p.start < place.stop and place.start < p.stop)
             task = replace(
                 self._task, kind=kind, start=shard.start, stop=shard.stop, sweep=self._sweep,
-                cut=self._cut, parts=overlap, key=key, asks=asks,
+                cut=self._cut, parts=overlap, **about,
             )  # fmt: skip
             home = self._number * len(self._mine) + i
             waiting.append(self._pool.submit(self._done, task, home))

@@ -17,9 +17,6 @@ from functools import cache
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
@@ -27,7 +24,7 @@ from pgmult.core.machine import available_memory
 from pgmult.core.sealed import reading
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import Ask, HasRows, MovedRows, Shard, SweepsInBlocks, Total
-from pgmult.sampling.cluster.files import ChainFiles, RowRange, SharedArrays
+from pgmult.sampling.cluster.files import ChainFiles, NumberedAsks, RowRange, SharedArrays
 from pgmult.sampling.codec import decode
 from pgmult.sampling.store import RunReader
 
@@ -48,17 +45,18 @@ class Task:
         The run directory, by a path that is right everywhere.
     run, session : str
         The run's identity, and that of one driver's work on it.
-    chain, start, stop, sweep : int
+    chain : int
+    modules : tuple of str
+        Where classes of model and data are that are not of pgmult.
+    start, stop, sweep : int
     cut : int
         The sweep after which the rows were written to files last.
     parts : tuple of Part
         Those files, by their `cells`.
-    key : tuple of two int
+    key : uint64 array, ``(2,)``
         Of the sweep to be made.
     asks : tuple of (int, Ask)
         To be answered, after those of the same sweep that moved rows, and their numbers.
-    modules : tuple of str
-        Where classes of model and data are that are not of pgmult.
     version : str
         Of the driver's pgmult.
     """
@@ -68,14 +66,14 @@ class Task:
     run: str
     session: str
     chain: int
-    start: int
-    stop: int
-    sweep: int
-    cut: int
-    parts: tuple[RowRange, ...]
-    key: tuple[int, ...]
-    asks: tuple[tuple[int, Ask], ...]
     modules: tuple[str, ...]
+    start: int = 0
+    stop: int = 0
+    sweep: int = 0
+    cut: int = 0
+    parts: tuple[RowRange, ...] = ()
+    key: Any = None
+    asks: NumberedAsks = ()
     version: str = __version__
 
     @property
@@ -109,7 +107,7 @@ class Done(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Rows in memory, and when they were used.
+    """Rows in memory.
 
     They are as after so many sweeps, in the last of which the asks of these numbers moved them;
     `held` is from it, for more of its asks.
@@ -120,7 +118,6 @@ class _Rows(NamedTuple):
     state: Any
     held: list[Any]
     data: Any
-    used: float
 
 
 class _Memory:
@@ -130,7 +127,8 @@ class _Memory:
         self.lock = Lock()
         self._runs: dict[str, tuple[SweepsInBlocks[Any, Any], HasRows]] = {}
         self._sessions: dict[tuple[str, int], str] = {}
-        self._rows: dict[tuple[str, int, int, int], _Rows] = {}
+        self._rows: dict[tuple[str, int, int, int], _Rows] = {}  # used last comes last
+        self.busy = 0  # tasks that this process does now
 
     def run(self, task: Task) -> tuple[Any, Any]:
         """The model and data of a task's run."""
@@ -166,10 +164,9 @@ class _Memory:
             if self._sessions.get((task.run, task.chain)) != task.session:
                 return
             key = task.run, task.chain, task.start, task.stop
-            self._rows[key] = rows._replace(used=time.monotonic())
-            others = sorted((k for k in self._rows if k != key), key=lambda k: self._rows[k].used)
-            while others and available_memory() < size:
-                del self._rows[others.pop(0)]  # used least recently
+            self._rows[key] = rows
+            while len(self._rows) > 1 and available_memory() < size:
+                del self._rows[next(iter(self._rows))]
 
     def _drop(self, chain: tuple[str, int]) -> None:
         self._rows = {key: rows for key, rows in self._rows.items() if key[:2] != chain}
@@ -184,7 +181,6 @@ class _Memory:
 
 
 _memory = _Memory()
-_busy = 0  # tasks that this process does now
 
 
 def work(task: Task, threads: int = 1) -> Done:
@@ -231,29 +227,33 @@ def _hold_memory() -> None:
 @contextmanager
 def _share_of(threads: int) -> Iterator[int]:
     """So many threads, less where this process does several tasks at a time, as of two chains."""
-    global _busy
     with _memory.lock:
-        _busy += 1
-        mine = max(1, threads // _busy)
+        _memory.busy += 1
+        mine = max(1, threads // _memory.busy)
     try:
         yield mine
     finally:
         with _memory.lock:
-            _busy -= 1
+            _memory.busy -= 1
 
 
 def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
     files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
+    span, began = slice(task.start, task.stop), time.perf_counter()
+    place = blocks.cells(data, span)
     if task.kind == "start":
-        return _start(task, model, data, files, threads)
+        found, first = files.read_start(task.modules), task.start // model.block_rows
+        with row_threads(threads):
+            local = blocks.local_starts(model, task.key, found, data.rows(span), first)
+        files.write_rows(task.sweep, place.start, local)
+        return Done(None, time.perf_counter() - began)
     sweeps = _Sweeps(task, model, files, threads)
     rows = _memory.take(task)
     if rows is None or not sweeps.leads_to(rows):
-        shared, place = sweeps.shared(task.cut), blocks.cells(data, slice(task.start, task.stop))
         local = files.read_rows(task.cut, place.start, place.stop, task.parts)
-        data_rows = data.rows(slice(task.start, task.stop))
-        rows = _Rows(task.cut, sweeps.asked(task.cut), replace(shared, **local), [], data_rows, 0.0)
+        state = replace(sweeps.record(task.cut).state, **local)
+        rows = _Rows(task.cut, _numbers(sweeps.asks(task.cut)), state, [], data.rows(span))
     before = rows.sweep
     rows = sweeps.made(rows)
     total, began = None, time.perf_counter()
@@ -262,27 +262,18 @@ def _work(task: Task, threads: int) -> Done:
     elif task.kind == "answer":
         rows, total = sweeps.answered(rows, *task.asks[-1])
     elif task.kind == "summarize":
-        state = blocks.with_rows_of(model, sweeps.shared(task.sweep), rows.state)
+        state = blocks.with_rows_of(model, sweeps.record(task.sweep).state, rows.state)
         total = sweeps.shard(rows).summaries(state)
     local = blocks.local_fields(model, rows.state)
     if task.kind == "save":
-        start = blocks.cells(data, slice(task.start, task.start)).start
-        files.write_rows(task.sweep, start, local)
+        files.write_rows(task.sweep, place.start, local)
     seconds = time.perf_counter() - began
     _memory.give(task, rows, sum(array.nbytes for array in local.values()))
     return Done(total and total.narrowed(), seconds, max(0, task.sweep - before))
 
 
-def _start(
-    task: Task, model: SweepsInBlocks[Any, Any], data: Any, files: ChainFiles, threads: int
-) -> Done:
-    began, span = time.perf_counter(), slice(task.start, task.stop)
-    start_info, key = files.read_start(task.modules), np.array(task.key, np.uint64)
-    with row_threads(threads):
-        first = task.start // model.block_rows
-        rows = blocks.local_starts(model, key, start_info, data.rows(span), first)
-    files.write_rows(task.sweep, blocks.cells(data, span).start, rows)
-    return Done(None, time.perf_counter() - began)
+def _numbers(asks: NumberedAsks) -> tuple[int, ...]:
+    return tuple(number for number, _ in asks)
 
 
 class _Sweeps:
@@ -290,65 +281,52 @@ class _Sweeps:
 
     def __init__(self, task: Task, model: Any, files: ChainFiles, threads: int):
         self._task, self._model, self._files, self._threads = task, model, files, threads
-        self._first = task.start // model.block_rows
+        self._last = task.sweep + (task.kind == "answer")  # that rows are in when the task begins
         self._known: dict[int, SharedArrays] = {}
 
     def shard(self, rows: _Rows) -> Shard[Any, Any]:
         """The blocks of the rows."""
-        return Shard(self._model, rows.data, self._first, self._threads)
+        first = self._task.start // self._model.block_rows
+        return Shard(self._model, rows.data, first, self._threads)
 
-    def shared(self, sweep: int) -> Any:
-        """What rows share after so many sweeps."""
-        return self._read(sweep).state
+    def record(self, sweep: int) -> SharedArrays:
+        """What rows share after so many sweeps, and how the last moves them."""
+        task = self._task
+        if sweep > task.sweep:
+            return SharedArrays(None, task.key, task.asks)
+        if sweep not in self._known:
+            self._known = {sweep: self._files.read_shared(sweep, task.modules)}
+        return self._known[sweep]
 
-    def asked(self, sweep: int) -> tuple[int, ...]:
-        """The numbers of the asks that moved rows in a sweep."""
-        return tuple(number for number, _ in self._asks(sweep))
+    def asks(self, sweep: int) -> NumberedAsks:
+        """Those that moved rows in a sweep before the task."""
+        asks = self.record(sweep).asks
+        return asks[:-1] if sweep > self._task.sweep else asks
 
     def leads_to(self, rows: _Rows) -> bool:
         """Whether rows in memory are those of the task, or of an earlier sweep since the cut."""
-        task = self._task
-        if task.kind == "answer" and rows.sweep == task.sweep + 1:
-            return rows.asked == self.asked(rows.sweep)[:-1]
-        return task.cut <= rows.sweep <= task.sweep and rows.asked == self.asked(rows.sweep)
+        is_between = self._task.cut <= rows.sweep <= self._last
+        return is_between and rows.asked == _numbers(self.asks(rows.sweep))
 
     def made(self, rows: _Rows) -> _Rows:
         """The rows moved to where the task finds them."""
-        task = self._task
-        while rows.sweep < task.sweep:
+        while rows.sweep < self._last:
             rows, _ = self.begun(rows)
-            for number, ask in self._asks(rows.sweep):
-                rows, _ = self.answered(rows, number, ask)
-        if task.kind == "answer" and rows.sweep == task.sweep:
-            rows, _ = self.begun(rows)
-            for number, ask in task.asks[:-1]:
+            for number, ask in self.asks(rows.sweep):
                 rows, _ = self.answered(rows, number, ask)
         return rows
 
     def begun(self, rows: _Rows) -> tuple[_Rows, Total]:
         """The rows after the first step of the next sweep."""
         rows.held.clear()  # there is room for the next
-        state = blocks.with_rows_of(self._model, self.shared(rows.sweep), rows.state)
-        moved = self.shard(rows).steps(self._key(rows.sweep + 1), state, overwrite=True)
-        return _Rows(rows.sweep + 1, (), moved.state, moved.held, rows.data, 0.0), moved.total
+        state = blocks.with_rows_of(self._model, self.record(rows.sweep).state, rows.state)
+        key = self.record(rows.sweep + 1).key
+        moved = self.shard(rows).steps(key, state, overwrite=True)
+        return _Rows(rows.sweep + 1, (), moved.state, moved.held, rows.data), moved.total
 
     def answered(self, rows: _Rows, number: int, ask: Ask) -> tuple[_Rows, Total]:
         """The rows after an answer in their sweep."""
         moved = MovedRows(rows.state, rows.held, Total())
-        moved = self.shard(rows).answers(self._key(rows.sweep), number, ask, moved)
+        moved = self.shard(rows).answers(self.record(rows.sweep).key, number, ask, moved)
         asked = (*rows.asked, number) if ask.moves else rows.asked
         return rows._replace(state=moved.state, held=moved.held, asked=asked), moved.total
-
-    def _key(self, sweep: int) -> NDArray[np.uint64]:
-        """Key of the sweep that is the `sweep`-th, from 1."""
-        if sweep > self._task.sweep:
-            return np.array(self._task.key, np.uint64)
-        return self._read(sweep).key
-
-    def _asks(self, sweep: int) -> tuple[tuple[int, Ask], ...]:
-        return self._task.asks if sweep > self._task.sweep else self._read(sweep).asks
-
-    def _read(self, sweep: int) -> SharedArrays:
-        if sweep not in self._known:
-            self._known = {sweep: self._files.read_shared(sweep, self._task.modules)}
-        return self._known[sweep]

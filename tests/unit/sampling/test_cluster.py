@@ -301,19 +301,19 @@ def test_files_of_rows_are_read_by_any_cut_and_checked(tmp_path):
 
 
 def test_shards_have_whole_blocks_and_like_costs():
-    assert shards_of(np.ones(53), 53, 8, 1) == [(0, 53)]
-    assert shards_of(np.ones(53), 53, 8, 99) == [
+    assert shards_of(np.ones(53), 8, 1) == [(0, 53)]
+    assert shards_of(np.ones(53), 8, 99) == [
         (0, 8), (8, 16), (16, 24), (24, 32), (32, 40), (40, 48), (48, 53),
     ]  # fmt: skip
-    assert shards_of(np.ones(3), 3, 8, 4) == [(0, 3)]
+    assert shards_of(np.ones(3), 8, 4) == [(0, 3)]
     costs = np.repeat([9.0, 1.0], [8, 40])
-    assert shards_of(costs, 48, 8, 2) == [(0, 8), (8, 48)]
+    assert shards_of(costs, 8, 2) == [(0, 8), (8, 48)]
     corpus = as_corpus(np.repeat([[1] * 60, [1] + [0] * 59], [100, 500], axis=0))
-    assert shards_of(corpus.row_costs, 600, 10, 2) == [(0, 250), (250, 600)]
+    assert shards_of(corpus.row_costs, 10, 2) == [(0, 250), (250, 600)]
     rng = np.random.default_rng(0)
     for size in rng.integers(1, 400, size=50):
         shards = int(rng.integers(1, 20))
-        found = shards_of(rng.gamma(0.1, size=size), size, 4, shards)
+        found = shards_of(rng.gamma(0.1, size=size), 4, shards)
         assert [row for part in found for row in range(*part)] == list(range(size))
         assert all(start % 4 == 0 for start, _ in found)
         assert len(found) == min(shards, max(1, (size + 2) // 4))
@@ -367,14 +367,14 @@ def test_patience_grows_with_what_a_task_may_have_to_do_again():
             return Done(None, seconds=2.0, again=2)
 
     patience = Slow(10.0)
-    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), ())
+    task = tasks.Task("step", "run", "id", "session", 0, (), 0, 8, 5, 2)
     assert patience.limit(task) == 10.0
     patience.run(task, 0)
     assert patience.limit(task) == 10.0 + 10 * 2.0 * 4
 
 
 def test_workers_of_another_release_are_refused():
-    task = tasks.Task("step", "run", "id", "session", 0, 0, 8, 5, 2, (), (), (), (), version="0")
+    task = tasks.Task("step", "run", "id", "session", 0, (), 0, 8, 5, 2, version="0")
     with pytest.raises(ValueError, match="workers must have the pgmult of the driver, 0, and"):
         work(task)
 
@@ -405,4 +405,4 @@ def test_processes_that_hang_are_replaced(here, tmp_path):
     workers.close()
     assert workers.pids == []
     with pytest.raises(WorkersLostError, match="workers were closed"):
-        workers.run(tasks.Task("forget", "", "", "", 0, 0, 1, 0, 0, (), (), (), ()), 0)
+        workers.run(tasks.Task("forget", "", "", "", 0, (), 0, 1), 0)
