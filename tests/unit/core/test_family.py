@@ -97,6 +97,6 @@ def test_every_word_of_a_family_is_a_function_of_a_run(family):
 
 def test_type_checkers_know_the_words_of_all_families():
     tree = ast.parse(textwrap.dedent(inspect.getsource(Posterior)))
-    known = {node.target.id for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)
-             and isinstance(node.target, ast.Name)}  # fmt: skip
+    aliases = [node.targets for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    known = {name.id for targets in aliases for name in targets if isinstance(name, ast.Name)}
     assert set().union(*(family.verbs for family in FAMILIES)) <= known

@@ -870,6 +870,18 @@ class TestEvery:
         with pytest.warns(UserWarning, match="undamaged"):
             assert pgmult.load(path, damaged="drop").num_draws == 39
 
+    def test_damage_between_the_ends_of_other_files(self, tmp_path, whole):
+        path = tmp_path / "run"
+        sample(path, keep=self.KEEP, draws=30)
+        resume(path, draws=60)
+        part = next((path / "chain-0").glob("latent.000000007-*"))
+        part.write_bytes(part.read_bytes()[:-1])
+        with pytest.warns(UserWarning, match="undamaged"):
+            left = pgmult.load(path, damaged="drop")
+        assert left.num_draws == 31
+        np.testing.assert_array_equal(left["mean"], whole["mean"][:, :31])
+        assert left["latent"].shape[:2] == (len(whole["mean"]), 7)
+
     @pytest.mark.parametrize(
         ("keep", "message"),
         [({"latent": 0}, "at least 1"), ({"latent": 61}, "at most the 60 draws"), ({1: 2}, "keep")],
