@@ -59,7 +59,7 @@ from scipy.stats import invwishart
 from pgmult.choice.compiled.people import Noise, Population, carry_rows, slopes_rows, swing_rows
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
-from pgmult.choice.pilot import PARTS, Frame, laid_out, metric_of, piloted, sites_of
+from pgmult.choice.pilot import Frame, Tuning, laid_out, metric_of, piloted, sites_of
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
 from pgmult.core.typing import FloatArray, Generator
@@ -84,20 +84,16 @@ class MixedLogitState:
     coefficients : array
         Coefficients of attributes for which all people have the same taste.
     tastes : array
-    base, metric : array
-        The population near which people's sites are found, in coordinates of scaled attributes, and
-        a root of its approximate covariance. Both are constant.
-    parts : int
-        Steps of a path of the population. It is constant, too.
+    tuning : Tuning
+        What short chains before the first sweep learned of the posterior: fixed, and part of no
+        draw.
     """
 
     mean: Annotated[FloatArray, "attribute"]
     cov: Annotated[FloatArray, "attribute", "other_attribute"]
     coefficients: Annotated[FloatArray, "fixed"]
     tastes: Annotated[FloatArray, "person", "attribute"]
-    base: Annotated[FloatArray, "coordinate"]
-    metric: Annotated[FloatArray, "coordinate", "other_coordinate"]
-    parts: int
+    tuning: Tuning
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -161,8 +157,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         population = Population(mean, b, np.linalg.cholesky(cov))
         tastes = mean + rng.standard_normal((data.num_people, d)) @ population.root.T
         return MixedLogitState(
-            **frame.shared_outside(population), tastes=frame.tastes_outside(tastes.T), base=base,
-            metric=metric_of(data, self, base), parts=PARTS,
+            **frame.shared_outside(population), tastes=frame.tastes_outside(tastes.T),
+            tuning=Tuning(base, metric_of(data, self, base)),
         )  # fmt: skip
 
     def simulate(self, rng: Generator, state: MixedLogitState, data: ChoiceRows) -> ChoiceRows:
@@ -171,19 +167,15 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
 
     def init(self, rng: Generator, data: ChoiceRows) -> MixedLogitState:
         """A start near the posterior mean, found by short chains on some people, and the sites."""
-        return self.near(rng, data, *piloted(data, self))
+        return self.near(rng, data, piloted(data, self))
 
-    def near(
-        self, rng: Generator, data: ChoiceRows, base: FloatArray, metric: FloatArray,
-        parts: int,
-    ) -> MixedLogitState:  # fmt: skip
+    def near(self, rng: Generator, data: ChoiceRows, tuning: Tuning) -> MixedLogitState:
         """A population and tastes drawn from approximations of their posterior."""
-        frame = Frame.of(data)
-        population = frame.population(base + metric @ rng.standard_normal(len(base)))
+        frame, white = Frame.of(data), rng.standard_normal(len(tuning.base))
+        population = frame.population(tuning.base + tuning.metric @ white)
         white = rng.standard_normal(frame.empty(len(data.random)).shape)
         state = MixedLogitState(
-            **frame.shared_outside(population), tastes=frame.tastes_outside(white), base=base,
-            metric=metric, parts=parts,
+            **frame.shared_outside(population), tastes=frame.tastes_outside(white), tuning=tuning,
         )  # fmt: skip
         return self.carried(None, state, white, data, *population)[0]
 
@@ -202,7 +194,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
             normal = np.asarray(rng.standard_normal(white.shape))
             exponential = rng.standard_exponential(len(lengths))
             frame.over(
-                swing_rows, laid_out(data).given(population.b), sites_of(data, state.base),
+                swing_rows, laid_out(data).given(population.b), sites_of(data, state.tuning.base),
                 population, Noise(normal, lengths, exponential, self.kicks), (tastes, white),
             )  # fmt: skip
         moved = replace(state, tastes=frame.tastes_outside(tastes))
@@ -235,8 +227,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         tastes, values, of_root = frame.empty(d), frame.empty(), frame.empty(d, d)
         slopes = frame.empty(d + len(state.coefficients))
         frame.over(
-            carry_rows, laid_out(data), sites_of(data, state.base), Population(*population), white,
-            (tastes, values, slopes, of_root),
+            carry_rows, laid_out(data), sites_of(data, state.tuning.base), Population(*population),
+            white, (tastes, values, slopes, of_root),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)
@@ -247,10 +239,10 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         ask: Asks,
     ) -> MixedLogitState:  # fmt: skip
         """A Hamiltonian path of the population, with tastes carried along."""
-        frame, base, metric = Frame.of(data), state.base, state.metric
+        frame, base, metric = Frame.of(data), state.tuning.base, state.tuning.metric
         start = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))
         z = np.linalg.solve(metric, start - base)
-        parts = state.parts * (_FINER if rng.uniform() < _FINE else 1)
+        parts = state.tuning.parts * (_FINER if rng.uniform() < _FINE else 1)
         step = _TURN / parts * rng.uniform(0.8, 1.2)
         cos, sin = math.cos(step), math.sin(step)
         momentum = rng.standard_normal(len(z))

@@ -12,6 +12,7 @@ accepted follows the number with which four fifths are.
 """
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,24 @@ _FIRST_SD = 0.5
 _TINY = 1e-300
 _NOBODY = -1e5  # utility of what nobody can take: its exponential is the least number
 _MOST = 2000  # people of short chains
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuning:
+    """What short chains learned of the posterior.
+
+    Attributes
+    ----------
+    base, metric : array
+        The population near which people's sites are found, in coordinates of scaled attributes, and
+        a root of its approximate covariance.
+    parts : int
+        Steps of a path of the population.
+    """
+
+    base: FloatArray
+    metric: FloatArray
+    parts: int = PARTS
 
 
 class Frame(NamedTuple):
@@ -196,7 +215,7 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 @once_a_data_set
-def piloted(data: ChoiceRows, model: "MixedLogit") -> tuple[FloatArray, FloatArray, int]:
+def piloted(data: ChoiceRows, model: "MixedLogit") -> Tuning:
     """The base that a chain starts with, and the metric and parts of its paths of the population.
 
     Modes make the spread of tastes too small; short chains, whose noise is the same for all data,
@@ -210,7 +229,7 @@ def piloted(data: ChoiceRows, model: "MixedLogit") -> tuple[FloatArray, FloatArr
         stretch: FloatArray = np.eye(len(base))  # of the approximate root, to the spread of draws
         for length in _PILOTS if len(data.random) else ():
             metric, draws, accepted = metric_of(sample, model, base), [], 0.5
-            state = model.near(rng, sample, base, metric @ stretch, parts)
+            state = model.near(rng, sample, Tuning(base, metric @ stretch, parts))
             for t in range(length):
                 old, state = state, model.step(rng, state, sample)
                 accepted += float((state.mean != old.mean).any())
@@ -223,7 +242,7 @@ def piloted(data: ChoiceRows, model: "MixedLogit") -> tuple[FloatArray, FloatArr
             means = [np.mean(of_draws, axis=0) for of_draws in zip(*draws, strict=True)]
             base = frame.pack(frame.inside(*means))
             parts = enough(parts, accepted / (length + 1.0))
-        return base, metric_of(sample, model, base, times) @ stretch, parts
+        return Tuning(base, metric_of(sample, model, base, times) @ stretch, parts)
 
 
 def enough(parts: int, accepted: float) -> int:
@@ -239,7 +258,7 @@ def _climbed(data: ChoiceRows, model: "MixedLogit") -> FloatArray:
     d, f = len(data.random), len(data.fixed)
     base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):
-        state = model.near(rng, data, base, np.zeros((len(base),) * 2), PARTS)
+        state = model.near(rng, data, Tuning(base, np.zeros((len(base),) * 2)))
 
         def loss(q: FloatArray, state: "MixedLogitState" = state) -> tuple[float, FloatArray]:
             population = frame.population(q)

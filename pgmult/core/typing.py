@@ -69,7 +69,9 @@ class Model(Protocol[Data, State]):
     """What `pgmult.sample` requires of a model.
 
     A *variable* that can be kept is a field or a property of the state, or a method of the model
-    called as ``method(state, data)``; `dims` names every such variable and its axes.
+    called as ``method(state, data)``; `dims` names every such variable and its axes. What a sampler
+    learned of the posterior while it tuned is a record, a dataclass, in a field ``tuning`` of the
+    state: fixed after tuning, and part of no draw.
 
     What else a model may say is a small protocol each (`Linked`, `Labelled`, `TakesRawData`,
     `FindsStarts`, `PredictsRows`) or a class variable of `Traits`.

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,14 @@ _PLAIN = np.ndarray | np.generic | int | float
 # --------------------------------------------------------------------------- conformance
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+def _fields(value: Any, record: str = "") -> dict[str, Any]:
+    """Fields by name, those of a record in a field as ``record.name``."""
+    found: dict[str, Any] = {}
+    for name in (field.name for field in dataclasses.fields(value)):
+        item = getattr(value, name)
+        is_record = dataclasses.is_dataclass(item)
+        found |= _fields(item, f"{record}{name}.") if is_record else {f"{record}{name}": item}
+    return found
 
 
 def _bytes(value: object, place: str = "") -> object:
@@ -36,7 +43,8 @@ def _bytes(value: object, place: str = "") -> object:
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return type(value), repr(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value), [(n, _bytes(x, f"{place}.{n}")) for n, x in _fields(value).items()]
+        names = [field.name for field in dataclasses.fields(value)]
+        return type(value), [(n, _bytes(getattr(value, n), f"{place}.{n}")) for n in names]
     if type(value) is tuple:
         return tuple, [_bytes(item, f"{place}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -152,24 +160,27 @@ def _check_moves(model: Model[Any, Any], data: object, rng: Generator) -> None:
 
 
 def _is_stuck(name: str, truth: object, other: object, start: object, state: object) -> bool:
-    one, two, first, last = (np.asarray(getattr(s, name)) for s in (truth, other, start, state))
+    one, two, first, last = map(np.asarray, map(attrgetter(name), (truth, other, start, state)))
     if not one.shape == two.shape == first.shape == last.shape or one.dtype.kind != "f":
         return not np.array_equal(one, two) and np.array_equal(first, last)
     return bool(((one != two) & (first == last)).any())
 
 
+def _read_back(value: Any) -> Any:
+    kind: Any = type(value)
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        return kind(**{name: _read_back(getattr(value, name)) for name in names})
+    file = io.BytesIO()
+    np.save(file, value, allow_pickle=False)
+    file.seek(0)
+    array = np.load(file, allow_pickle=False)
+    return array if isinstance(value, np.ndarray) else kind(array)
+
+
 def _check_round_trip(model: Model[Any, Any], data: object, state: Any, random_seed: int) -> None:
     """A state read back from a file of plain arrays continues exactly as the original does."""
-    fields = _fields(state)
-    file = io.BytesIO()
-    np.savez(file, **fields)
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        read = {
-            name: arrays[name] if isinstance(value, np.ndarray) else type(value)(arrays[name])
-            for name, value in fields.items()
-        }
-    restored = type(state)(**read)
+    restored = _read_back(state)
     one = model.step(np.random.default_rng(random_seed), state, data)
     other = model.step(np.random.default_rng(random_seed), restored, data)
     same = _bytes(one) == _bytes(other)

@@ -171,7 +171,7 @@ def _named_functions(
     """Functions of (state, data): all fields and the log likelihood, by default.
 
     Fields whose metadata say ``has_prior=False`` are left out: a sweep remembers them, and the
-    prior leaves them 0.
+    prior leaves them 0. So are records, of what a sampler learned while it tuned.
     """
     if isinstance(statistics, Mapping):
         if not statistics or not all(map(callable, as_mapping(statistics, "statistics").values())):
@@ -179,7 +179,8 @@ def _named_functions(
         return dict(statistics)
     fields = dataclasses.fields(state)
     listed = ", ".join(field.name for field in fields)
-    names = [f.name for f in fields if f.metadata.get("has_prior", True)] + ["log_likelihood"]
+    own = [f.name for f in fields if f.metadata.get("has_prior", True)]
+    names = [n for n in own if not dataclasses.is_dataclass(getattr(state, n))] + ["log_likelihood"]
     names = names if statistics is None else as_strings(statistics, "statistics")
     if not names:
         raise ValueError("statistics must name at least one, got none")

@@ -7,7 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 from every_model import MODELS
-from same_draws import check_shards_do_not_matter, check_threads_do_not_matter, forget_a_block
+from same_draws import (
+    arrays,
+    check_shards_do_not_matter,
+    check_threads_do_not_matter,
+    forget_a_block,
+)
 from scipy.special import xlogy
 
 import pgmult
@@ -67,11 +72,6 @@ def swept(name, seed=1):
     for _ in range(2):
         state = model.step(rng, state, data)
     return model, data, state
-
-
-def arrays(state):
-    """The numbers of a state, by field."""
-    return {f.name: np.asarray(getattr(state, f.name)) for f in dataclasses.fields(state)}
 
 
 @every_model

@@ -66,6 +66,26 @@ _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Tuning:
+    """What the sweeps of a start learned of the posterior: what the metric of paths is made of.
+
+    Attributes
+    ----------
+    information : array
+        Of first states, transitions and emissions, stick by stick.
+    near : array, ``(num_sticks, num_hyperparameters)``
+        Hyperparameters near which it is.
+    """
+
+    information: FloatArray
+    near: FloatArray
+
+
+UNTUNED = Tuning(np.empty(0), np.empty(0))
+"""Of states whose sampler learns nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MixedHMMState(HMMState):
     """One point of the chain: that of `MultinomialHMM` and
 
@@ -76,22 +96,21 @@ class MixedHMMState(HMMState):
         averages over the steps.
     hyperparameters : array, ``(num_sticks, num_hyperparameters)``
         Coordinates: see `pgmult.latent.terms`.
-    information : array, ``(num_known,)``
-        Of first states, transitions and emissions, stick by stick: what the metric of paths has;
-        and hyperparameters near which it is, stick by stick. It stays where a chain started.
+    tuning : Tuning
+        What the sweeps of a start learned of the posterior: fixed after them, and part of no draw.
     """
 
     weights: Annotated[FloatArray, "stick", "weight"]
     hyperparameters: Annotated[FloatArray, "stick", "hyperparameter"]
-    information: Annotated[FloatArray, "known"]
+    tuning: Tuning
 
     @classmethod
     def of(
-        cls, rows: HMMState, w: FloatArray, x: FloatArray, information: FloatArray
+        cls, rows: HMMState, w: FloatArray, x: FloatArray, tuning: Tuning = UNTUNED
     ) -> "MixedHMMState":
         """Return the state of these rows of probabilities and of weights."""
         values = {field.name: getattr(rows, field.name) for field in fields(HMMState)}
-        return cls(**values, weights=w, hyperparameters=x, information=information)
+        return cls(**values, weights=w, hyperparameters=x, tuning=tuning)
 
 
 class InputsOfSweeps(NamedTuple):
@@ -290,12 +309,11 @@ class MixedHMM(MultinomialHMM):
             near = (probs + _LEAST_SHARE) / (1.0 + _LEAST_SHARE * probs.shape[1])
             w[terms.place, 0] = terms.sticks.psi(near).ravel() - terms.shifts
         state = self.whole(rows, w, x, least_information(self, data), data)
-        state = replace(state, information=information_at(self, state, data))
+        state = tuned(self, state, data)
         state = scattered(rng, self, state, data)
         for _ in range(self.start_sweeps):
-            state = replace(state, information=information_at(self, state, data))
-            state = self.step(rng, state, data)
-        return replace(state, information=information_at(self, state, data))
+            state = self.step(rng, tuned(self, state, data), data)
+        return tuned(self, state, data)
 
     def step(self, rng: Generator, state: HMMState, data: Sequences) -> MixedHMMState:
         """One sweep over all blocks."""
@@ -306,14 +324,13 @@ class MixedHMM(MultinomialHMM):
         counts = plain._count(hmm.sample_paths(rng, chains), data)
         rows = plain._draw_rows(rng, counts, *hmm.sample_concentrations(rng, plain, state, counts))
         rows = replace(rows, **{name: getattr(moved, name) for name in self.acted})
-        return MixedHMMState.of(rows, moved.weights, moved.hyperparameters, state.information)
+        return MixedHMMState.of(rows, moved.weights, moved.hyperparameters, state.tuning)
 
     def whole(
-        self, rows: HMMState, w: FloatArray, x: FloatArray, information: FloatArray,
-        data: Sequences,
-    ) -> MixedHMMState:  # fmt: skip
+        self, rows: HMMState, w: FloatArray, x: FloatArray, tuning: Tuning, data: Sequences
+    ) -> MixedHMMState:
         """The state with averages of the probabilities that inputs act on."""
-        state = MixedHMMState.of(rows, w, x, information)
+        state = MixedHMMState.of(rows, w, x, tuning)
         both = zip(_PARTS[1:], self.probs(state, data.design, data.order), strict=False)
         share = self.seen(data.design, data.order).share
         means = {n: np.einsum("c,cij->ij", share, probs) for n, probs in both if n in self.acted}
@@ -324,7 +341,7 @@ class MixedHMM(MultinomialHMM):
     def state_of(self, draw: Draw) -> MixedHMMState:
         """The state of a kept draw; its concentrations are nan."""
         rows = MultinomialHMM.state_of(self, draw)
-        return MixedHMMState.of(rows, draw["weights"], draw["hyperparameters"], np.empty(0))
+        return MixedHMMState.of(rows, draw["weights"], draw["hyperparameters"])
 
     def sds(self, state: MixedHMMState, data: Sequences) -> FloatArray:
         """Standard deviations of all terms that have one; of slopes, in their columns' units.
@@ -391,13 +408,12 @@ class SummedOut:
             "emission": np.full((1, M, data.num_symbols), state.emission_concentration),
         }
         ends = np.cumsum([sticks.size for sticks in self.sticks.values()])
-        *information, near = np.split(state.information, ends)
-        parts, near = list[MovedPaths](), near.reshape(state.hyperparameters.shape)
+        information, parts = np.split(state.tuning.information, ends[:-1]), list[MovedPaths]()
         for (name, sticks), amount in zip(self.sticks.items(), information, strict=True):
             if name in self.seen.acting:
                 before[name] = np.zeros((len(self.seen.share), *sticks.order.shape))
                 at = state.weights, state.hyperparameters
-                parts.append(self.seen.acting[name].moved(*at, amount, near))
+                parts.append(self.seen.acting[name].moved(*at, amount, state.tuning.near))
                 continue
             prior = sticks.information(before[name])[0]
             psi = sticks.psi(np.atleast_2d(getattr(state, name)))
@@ -493,8 +509,8 @@ def scattered(
     return replace(state, weights=w)
 
 
-def least_information(model: MixedHMM, data: Sequences) -> FloatArray:
-    """What the metric has at first: see `MixedHMMState`.
+def least_information(model: MixedHMM, data: Sequences) -> Tuning:
+    """What the metric has at first.
 
     It is a share of the information of complete data, were all states and symbols alike.
     """
@@ -506,11 +522,11 @@ def least_information(model: MixedHMM, data: Sequences) -> FloatArray:
     both = zip(model.sticks(data.order).values(), alike, strict=True)
     least = [_LEAST_KNOWN * sticks.information(counts[None]).ravel() for sticks, counts in both]
     x, _ = model.seen(data.design, data.order).start()
-    return np.concatenate([*least, x.ravel()])
+    return Tuning(np.concatenate(least), x)
 
 
-def information_at(model: MixedHMM, state: MixedHMMState, data: Sequences) -> FloatArray:
-    """The information of complete data at a state, in expectation given the observations.
+def tuned(model: MixedHMM, state: MixedHMMState, data: Sequences) -> MixedHMMState:
+    """The state with the information of complete data there, in expectation given observations.
 
     Standard deviations of the metric go a fifth of the way to those of the state.
     """
@@ -519,7 +535,6 @@ def information_at(model: MixedHMM, state: MixedHMMState, data: Sequences) -> Fl
     for sticks, one, counts in zip(at.sticks.values(), psi, at.counts(psi), strict=True):
         _, reached = sticks.tried(counts)
         pieces.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
-    information = np.concatenate(pieces)
-    near = 0.8 * state.information[len(information) :] + 0.2 * state.hyperparameters.ravel()
-    least = least_information(model, data)[: len(information)]
-    return np.concatenate([np.maximum(information, least), near])
+    near = 0.8 * state.tuning.near + 0.2 * state.hyperparameters
+    least = least_information(model, data).information
+    return replace(state, tuning=Tuning(np.maximum(np.concatenate(pieces), least), near))

@@ -56,7 +56,7 @@ from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.sequences.data.sequences import Sequences
 from pgmult.sequences.models.hmm import HMMState, sample_paths
 from pgmult.sequences.models.markov import refuse_not_allowed
-from pgmult.sequences.models.mixed_hmm import MixedHMM, MixedHMMState
+from pgmult.sequences.models.mixed_hmm import UNTUNED, MixedHMM, MixedHMMState
 from pgmult.sequences.updates.intercepts import Intercepts, Patterns
 from pgmult.sequences.updates.summed_out import OrderedSticks
 from pgmult.variational.sites import LogisticSite
@@ -151,7 +151,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
         """The state with these weights and hyperparameters; transitions are averages over steps."""
         symbols, alike = np.eye(self.num_states), np.ones((self.num_states, self.num_states))
         rows = HMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
-        return self.whole(rows, w, x, np.empty(0), data)
+        return self.whole(rows, w, x, UNTUNED, data)
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``.

@@ -58,7 +58,7 @@ def around_sites(self, rng, state, rows):
 def without_volume(self, rng, state, white, rows, *population):
     """The density of tastes, not of their white noise."""
     state, white, sums = MixedLogit.carried(self, rng, state, white, rows, *population)
-    root, J = population[-1], np.moveaxis(sites_of(rows, state.base).J, -1, 0)
+    root, J = population[-1], np.moveaxis(sites_of(rows, state.tuning.base).J, -1, 0)
     volume = 0.5 * np.linalg.slogdet(np.eye(len(root)) + root.T @ J @ root)[1].sum()
     return state, white, sums._replace(rounded=(sums.rounded[0] + volume, *sums.rounded[1:]))
 
@@ -76,8 +76,9 @@ def short_where_liked(self, rng, state):
 
 def in_parts(number, self, rng, state, sums, rows, ask):
     """A path in so many parts, which the state does not remember."""
-    moved = MixedLogit.shared_step(self, rng, replace(state, parts=number), sums, rows, ask)
-    return replace(moved, parts=state.parts)
+    other = replace(state, tuning=replace(state.tuning, parts=number))
+    moved = MixedLogit.shared_step(self, rng, other, sums, rows, ask)
+    return replace(moved, tuning=state.tuning)
 
 
 def few_parts_where_liked(self, rng, state, sums, rows, ask):
@@ -184,14 +185,14 @@ def test_few_people_with_wide_tastes_get_paths_in_more_parts():
     rows, model, rng = simulated(20, 6, 8.0, size=6), MixedLogit(), np.random.default_rng(0)
     shares = {}
     start = model.init(rng, rows)
-    assert start.parts > PARTS
-    for parts in (PARTS, start.parts):
-        state, moved = replace(start, parts=parts), []
+    assert start.tuning.parts > PARTS
+    for parts in (PARTS, start.tuning.parts):
+        state, moved = replace(start, tuning=replace(start.tuning, parts=parts)), []
         for _ in range(300):
             old, state = state, model.step(rng, state, rows)
             moved.append(not np.array_equal(state.mean, old.mean))
         shares[parts] = np.mean(moved)
-    assert shares[start.parts] > 0.6
+    assert shares[start.tuning.parts] > 0.6
     assert shares[PARTS] < 0.5
 
 

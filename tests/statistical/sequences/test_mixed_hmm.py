@@ -223,7 +223,7 @@ def test_paths_without_the_prior_of_rows_are_refused(broken):
             if broken:
                 patched.setattr(mixed_hmm, "SummedOut", WithoutThePrior)
             rows, _ = mixed_hmm.move_probabilities(rng, model, state, data)
-        return model.whole(rows, rows.weights, rows.hyperparameters, rows.information, data)
+        return model.whole(rows, rows.weights, rows.hyperparameters, rows.tuning, data)
 
     statistics = {
         "emission": lambda state, data: (state.emission**2).sum(), "fit": model.log_likelihood,

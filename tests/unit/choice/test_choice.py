@@ -264,7 +264,7 @@ def test_the_density_of_paths_is_that_of_tastes_in_their_white_noise():
     white[:, :PEOPLE] = rng.normal(size=(2, PEOPLE))
     alone[:, own] = white[:, own]
     for _ in range(3):
-        law = frame.population(0.5 * rng.normal(size=len(state.base)))
+        law = frame.population(0.5 * rng.normal(size=len(state.tuning.base)))
 
         def tastes(white, law=law):
             placed = model.carried(None, state, white, rows, *law)[0]

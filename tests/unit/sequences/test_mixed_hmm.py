@@ -50,7 +50,7 @@ def test_without_effects_it_is_a_plain_hidden_markov_model(run):
     state = model.state_of({name: run[name][0, 0] for name in model.predictive_variables})
     flat = state.weights.copy()
     flat[:, 1:] = 0.0
-    state = model.whole(state, flat, state.hyperparameters, state.information, data)
+    state = model.whole(state, flat, state.hyperparameters, state.tuning, data)
     plain = MultinomialHMM(2).log_likelihood(state, replace(data, inputs=None, design=None))
     assert model.log_likelihood(state, data) == pytest.approx(plain, rel=1e-10)
 
