@@ -59,7 +59,7 @@ from scipy.stats import invwishart
 from pgmult.choice.compiled.people import Noise, Population, carry_rows, slopes_rows, swing_rows
 from pgmult.choice.data import ChoiceRows
 from pgmult.choice.family import CHOICE
-from pgmult.choice.pilot import Frame, Tuning, laid_out, metric_of, piloted, sites_of
+from pgmult.choice.pilot import Frame, PilotTuning, laid_out, metric_of, piloted, sites_of
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
 from pgmult.core.typing import FloatArray, Generator
@@ -84,7 +84,7 @@ class MixedLogitState:
     coefficients : array
         Coefficients of attributes for which all people have the same taste.
     tastes : array
-    tuning : Tuning
+    tuning : PilotTuning
         What short chains before the first sweep learned of the posterior: fixed, and part of no
         draw.
     """
@@ -93,7 +93,7 @@ class MixedLogitState:
     cov: Annotated[FloatArray, "attribute", "other_attribute"]
     coefficients: Annotated[FloatArray, "fixed"]
     tastes: Annotated[FloatArray, "person", "attribute"]
-    tuning: Tuning
+    tuning: PilotTuning
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -158,7 +158,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         tastes = mean + rng.standard_normal((data.num_people, d)) @ population.root.T
         return MixedLogitState(
             **frame.shared_outside(population), tastes=frame.tastes_outside(tastes.T),
-            tuning=Tuning(base, metric_of(data, self, base)),
+            tuning=PilotTuning(base, metric_of(data, self, base)),
         )  # fmt: skip
 
     def simulate(self, rng: Generator, state: MixedLogitState, data: ChoiceRows) -> ChoiceRows:
@@ -169,7 +169,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         """A start near the posterior mean, found by short chains on some people, and the sites."""
         return self.near(rng, data, piloted(data, self))
 
-    def near(self, rng: Generator, data: ChoiceRows, tuning: Tuning) -> MixedLogitState:
+    def near(self, rng: Generator, data: ChoiceRows, tuning: PilotTuning) -> MixedLogitState:
         """A population and tastes drawn from approximations of their posterior."""
         frame, white = Frame.of(data), rng.standard_normal(len(tuning.base))
         population = frame.population(tuning.base + tuning.metric @ white)

@@ -43,7 +43,7 @@ _MOST = 2000  # people of short chains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuning:
+class PilotTuning:
     """What short chains learned of the posterior.
 
     Attributes
@@ -215,7 +215,7 @@ def _quadratic(data: ChoiceRows, base: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 @once_a_data_set
-def piloted(data: ChoiceRows, model: "MixedLogit") -> Tuning:
+def piloted(data: ChoiceRows, model: "MixedLogit") -> PilotTuning:
     """The base that a chain starts with, and the metric and parts of its paths of the population.
 
     Modes make the spread of tastes too small; short chains, whose noise is the same for all data,
@@ -229,7 +229,7 @@ def piloted(data: ChoiceRows, model: "MixedLogit") -> Tuning:
         stretch: FloatArray = np.eye(len(base))  # of the approximate root, to the spread of draws
         for length in _PILOTS if len(data.random) else ():
             metric, draws, accepted = metric_of(sample, model, base), [], 0.5
-            state = model.near(rng, sample, Tuning(base, metric @ stretch, parts))
+            state = model.near(rng, sample, PilotTuning(base, metric @ stretch, parts))
             for t in range(length):
                 old, state = state, model.step(rng, state, sample)
                 accepted += float((state.mean != old.mean).any())
@@ -242,7 +242,7 @@ def piloted(data: ChoiceRows, model: "MixedLogit") -> Tuning:
             means = [np.mean(of_draws, axis=0) for of_draws in zip(*draws, strict=True)]
             base = frame.pack(frame.inside(*means))
             parts = enough(parts, accepted / (length + 1.0))
-        return Tuning(base, metric_of(sample, model, base, times) @ stretch, parts)
+        return PilotTuning(base, metric_of(sample, model, base, times) @ stretch, parts)
 
 
 def enough(parts: int, accepted: float) -> int:
@@ -258,7 +258,7 @@ def _climbed(data: ChoiceRows, model: "MixedLogit") -> FloatArray:
     d, f = len(data.random), len(data.fixed)
     base = frame.pack(Population(np.zeros(d), np.zeros(f), _FIRST_SD * np.eye(d)))
     for _ in range(_ROUNDS):
-        state = model.near(rng, data, Tuning(base, np.zeros((len(base),) * 2)))
+        state = model.near(rng, data, PilotTuning(base, np.zeros((len(base),) * 2)))
 
         def loss(q: FloatArray, state: "MixedLogitState" = state) -> tuple[float, FloatArray]:
             population = frame.population(q)

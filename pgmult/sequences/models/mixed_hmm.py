@@ -66,7 +66,7 @@ _LEAST_KNOWN = 0.25  # of what is known where all states are alike: the least of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tuning:
+class PathTuning:
     """What the sweeps of a start learned of the posterior: what the metric of paths is made of.
 
     Attributes
@@ -81,7 +81,7 @@ class Tuning:
     near: FloatArray
 
 
-UNTUNED = Tuning(np.empty(0), np.empty(0))
+UNTUNED = PathTuning(np.empty(0), np.empty(0))
 """Of states whose sampler learns nothing."""
 
 
@@ -96,17 +96,17 @@ class MixedHMMState(HMMState):
         averages over the steps.
     hyperparameters : array, ``(num_sticks, num_hyperparameters)``
         Coordinates: see `pgmult.latent.terms`.
-    tuning : Tuning
+    tuning : PathTuning
         What the sweeps of a start learned of the posterior: fixed after them, and part of no draw.
     """
 
     weights: Annotated[FloatArray, "stick", "weight"]
     hyperparameters: Annotated[FloatArray, "stick", "hyperparameter"]
-    tuning: Tuning
+    tuning: PathTuning
 
     @classmethod
     def of(
-        cls, rows: HMMState, w: FloatArray, x: FloatArray, tuning: Tuning = UNTUNED
+        cls, rows: HMMState, w: FloatArray, x: FloatArray, tuning: PathTuning = UNTUNED
     ) -> "MixedHMMState":
         """Return the state of these rows of probabilities and of weights."""
         values = {field.name: getattr(rows, field.name) for field in fields(HMMState)}
@@ -327,7 +327,7 @@ class MixedHMM(MultinomialHMM):
         return MixedHMMState.of(rows, moved.weights, moved.hyperparameters, state.tuning)
 
     def whole(
-        self, rows: HMMState, w: FloatArray, x: FloatArray, tuning: Tuning, data: Sequences
+        self, rows: HMMState, w: FloatArray, x: FloatArray, tuning: PathTuning, data: Sequences
     ) -> MixedHMMState:
         """The state with averages of the probabilities that inputs act on."""
         state = MixedHMMState.of(rows, w, x, tuning)
@@ -509,7 +509,7 @@ def scattered(
     return replace(state, weights=w)
 
 
-def least_information(model: MixedHMM, data: Sequences) -> Tuning:
+def least_information(model: MixedHMM, data: Sequences) -> PathTuning:
     """What the metric has at first.
 
     It is a share of the information of complete data, were all states and symbols alike.
@@ -522,7 +522,7 @@ def least_information(model: MixedHMM, data: Sequences) -> Tuning:
     both = zip(model.sticks(data.order).values(), alike, strict=True)
     least = [_LEAST_KNOWN * sticks.information(counts[None]).ravel() for sticks, counts in both]
     x, _ = model.seen(data.design, data.order).start()
-    return Tuning(np.concatenate(least), x)
+    return PathTuning(np.concatenate(least), x)
 
 
 def tuned(model: MixedHMM, state: MixedHMMState, data: Sequences) -> MixedHMMState:
@@ -537,4 +537,4 @@ def tuned(model: MixedHMM, state: MixedHMMState, data: Sequences) -> MixedHMMSta
         pieces.append((reached * expit(one) * expit(-one)).sum(axis=0).ravel())
     near = 0.8 * state.tuning.near + 0.2 * state.hyperparameters
     least = least_information(model, data).information
-    return replace(state, tuning=Tuning(np.maximum(np.concatenate(pieces), least), near))
+    return replace(state, tuning=PathTuning(np.maximum(np.concatenate(pieces), least), near))
