@@ -15,7 +15,6 @@ from scipy import sparse
 
 from pgmult.choice import people
 from pgmult.choice.data import ChoiceRows
-from pgmult.choice.people import answer, data_of_run
 from pgmult.core.arguments import as_choice, as_seed
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray
@@ -29,7 +28,7 @@ _BOOTSTRAP = 1000  # draws
 
 def _part_worths(run: Posterior, columns: Mapping[str, list[object]], max_draws: int) -> FloatArray:
     """Utilities of levels, ``(num_draws, num_levels, num_people)``, columns one after the other."""
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     pairs = [(name, level) for name, levels in columns.items() for level in levels]
     rows = [people.with_column(data, name, level) for name, level in pairs]
     x, offset = np.stack([each.x.mean(axis=0) for each in rows]), [r.offset.mean() for r in rows]
@@ -60,14 +59,14 @@ def importances(run: Posterior, *, max_draws: int = 200, probability: float = 0.
     Estimand
         Along ``attribute``.
     """
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     columns = _levels(data)
     u = _part_worths(run, columns, max_draws)
     starts = np.append(0, np.cumsum([len(levels) for levels in columns.values()]))[:-1]
     spans = np.maximum.reduceat(u, starts, axis=1) - np.minimum.reduceat(u, starts, axis=1)
     shares = 100.0 * (spans / np.maximum(spans.sum(axis=1, keepdims=True), 1e-300)).mean(axis=2)
     caption = "Importance of attributes, in percent: ranges of utilities, as means over people."
-    return answer(shares, {"attribute": list(columns)}, caption, probability)
+    return people.answer(shares, {"attribute": list(columns)}, caption, probability)
 
 
 def _levels(data: ChoiceRows) -> dict[str, list[object]]:
@@ -108,7 +107,7 @@ def scores(
     ValueError
         If there is no such column of labels.
     """
-    attributes = people.attributes_of(data_of_run(run).of_best)
+    attributes = people.attributes_of(people.data_of_run(run).of_best)
     labels = {name: list[object](levels) for name, levels in attributes.items() if levels}
     if column is None and len(labels) == 1:
         column = next(iter(labels))
@@ -117,7 +116,7 @@ def scores(
     p = np.exp(u - u.max(axis=1, keepdims=True))
     shares = 100.0 * (p / p.sum(axis=1, keepdims=True)).mean(axis=2)
     caption = f"Scores of {name}, with sum 100: the percentage of people who would choose each."
-    return answer(shares, {name: labels[name]}, caption, probability)
+    return people.answer(shares, {name: labels[name]}, caption, probability)
 
 
 def marginal_means(
@@ -140,7 +139,7 @@ def marginal_means(
     """
     draws, axes = _by_design(run, by, random_seed, against_first=False)
     caption = "Marginal means: share of profiles with a level that were chosen."
-    return answer(draws, axes, caption, probability)
+    return people.answer(draws, axes, caption, probability)
 
 
 def amce(
@@ -165,14 +164,14 @@ def amce(
     """
     draws, axes = _by_design(run, by, random_seed, against_first=True)
     caption = "AMCE: change of the share of profiles chosen, against the first level."
-    return answer(draws, axes, caption, probability, is_difference=True)
+    return people.answer(draws, axes, caption, probability, is_difference=True)
 
 
 def _by_design(
     run: Posterior, by: str | None, random_seed: int, *, against_first: bool
 ) -> tuple[FloatArray, dict[str, Any]]:
     """Shares chosen by level, or least squares on all levels, by the bootstrap in each group."""
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     table, names, columns = table_of(data.design), [], [np.ones(data.num_rows)]
     for name, levels in _levels(data).items():
         cells = table[name]

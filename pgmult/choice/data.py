@@ -119,11 +119,9 @@ class ChoiceRows:
     available: str | None = None
 
     def __repr__(self) -> str:
-        people = f"{self.num_people:,} people, " if self.person is not None else ""
-        return (
-            f"ChoiceRows({self.num_rows:,} rows, {self.num_occasions:,} occasions, {people}"
-            f"{len(self.names)} attributes)"
-        )
+        people = f" {self.num_people:,} people," if self.person is not None else ""
+        size = f"{self.num_rows:,} rows, {self.num_occasions:,} occasions,{people}"
+        return f"ChoiceRows({size} {len(self.names)} attributes)"
 
     @property
     def num_rows(self) -> int:
@@ -184,8 +182,7 @@ class ChoiceRows:
     @property
     def person_of_row(self) -> IntArray:
         """The person of each row."""
-        of_occasion = np.repeat(np.arange(self.num_people), np.diff(self.people))
-        return of_occasion[self.occasion_of_row]
+        return np.repeat(np.arange(self.num_people), np.diff(self.occasions[self.people]))
 
     def rows(self, people: slice) -> "ChoiceRows":
         """People, as a slice, and their choices.
@@ -214,9 +211,8 @@ class ChoiceRows:
     @property
     def is_none(self) -> BoolArray:
         """Whether a row is "none of these", ``(num_rows,)``."""
-        if self.none is None or self.alternatives is None:
-            return np.zeros(self.num_rows, dtype=np.bool_)
-        return np.asarray(self.alternatives.names[self.alternative] == self.none)
+        levels, of_row = self.labels(self.named)
+        return np.asarray(levels.names[of_row] == self.none)
 
     @property
     def offset(self) -> FloatArray:
@@ -287,10 +283,8 @@ class ChoiceRows:
 
     def drawn(self, rng: Generator, probs: FloatArray) -> FloatArray:
         """New choices with the same totals; one alternative gets all of a fractional total."""
-        totals = self.totals
-        is_count = totals == np.round(totals)
-        of_row = self.occasion_of_row
-        place = np.arange(self.num_rows) - self.occasions[of_row]
+        totals, of_row = self.totals, self.occasion_of_row
+        is_count, place = totals == np.round(totals), np.arange(self.num_rows) - self.first_row
         padded = np.zeros((self.num_occasions, int(place.max()) + 1))
         padded[of_row, place] = probs
         padded /= padded.sum(axis=1, keepdims=True)
@@ -380,12 +374,9 @@ def choices_of(
         columns = _with_none(columns, parsed, alternative, none)
     elif alternative is not None:
         _refuse_empty(columns, parsed, alternative)
+    sides = None
     if worst is not None:
-        if as_kind(worst, "worst", str) == outcome:
-            columns, worst = _in_two(columns, worst)
-        if not listed(occasion):
-            raise ValueError("occasion must name a column where worst= marks the worst, got none")
-        columns = _best_and_worst(columns, outcome, worst, listed(occasion))
+        columns, sides = _best_and_worst(columns, outcome, worst, listed(occasion))
     if alternative is not None:
         columns[alternative] = _named(columns, alternative, base)
     elif base is not None:
@@ -412,8 +403,8 @@ def choices_of(
         signs=_signs(signs, names[random]), diagonal=diagonal, scale=np.ones(len(names)),
         weighted_by=weights, is_attribute=is_attribute, none=None if none is None else str(none),
     )  # fmt: skip
-    if worst is not None:
-        side = np.where(columns[worst].values == _WORST, -1.0, 1.0)[data.source]
+    if sides is not None:
+        side = np.where(sides == _WORST, -1.0, 1.0)[data.source]
         data = replace(data, x=side[:, None] * data.x, side=side)
     _check_taken(data, columns, outcome)
     _refuse_twice(data, columns)
@@ -472,9 +463,8 @@ def rows_like(
     if not asked and 0 < len(given) < len(names):
         missing = [name for name in names if name not in columns]
         raise ValueError(
-            "occasion must name the columns that identify the occasions of new: it has"
-            f" {' and '.join(given)} without {' and '.join(missing)} (occasion=[] takes all rows of"
-            " a person for one)"
+            f"occasion must name what identifies the occasions of new: it has {' and '.join(given)}"
+            f" without {' and '.join(missing)} (occasion=[] takes all rows of a person for one)"
         )
     named = data.named if data.named in columns else None
     rows = data.made_of(**_arranged(columns, design, given, named, parsed), side=None)
@@ -497,17 +487,14 @@ def available_rows(
 ) -> tuple[Any, IntArray]:
     """The rows of alternatives that were available, none of the others taken, and their numbers."""
     exact = table if isinstance(table, ExactTable) else ExactTable(exact_columns(table, what))
-    column = as_kind(column, "available", str)
     is_there = amounts_of(table_column(exact.cells, column, "available"), column) > 0.0
     rows, others = np.flatnonzero(is_there), np.flatnonzero(~is_there)
     if outcome is not None and outcome in exact.cells and len(others):
         taken = exact.cells[outcome].values[others]
         amounts = amounts_of(np.where(missing_in(taken), 0, taken), outcome)
         if (amounts > 0).any():
-            raise ValueError(
-                "alternatives must be available where they are taken, got one that is not at row"
-                f" {others[np.argmax(amounts > 0)]}"
-            )
+            got = f"one that is not at row {others[np.argmax(amounts > 0)]}"
+            raise ValueError(f"alternatives must be available where they are taken, got {got}")
     return exact[rows], rows
 
 
@@ -519,9 +506,8 @@ def _refuse_new_alternatives(data: ChoiceRows, columns: Columns) -> None:
     known = data.design.levels_of(name)
     if len(new := np.setdiff1d(labels_of(columns[name].values, name), known)):
         raise ValueError(
-            f"new has the alternative {str(new[0])!r}, which has no constant: the data have"
-            f" {', '.join(known)} (name it as the one that it is most like, or fit a formula"
-            f" without {name})"
+            f"new has the alternative {str(new[0])!r}, which has no constant, unlike"
+            f" {', '.join(known)} (name it as the one that it is most like, or fit without {name})"
         )
 
 
@@ -559,8 +545,7 @@ def _with_none(
     if not is_none.any():
         find_labels(numbered(labels)[0], [none], "none", what=f"the labels of {alternative}")
     order = columns[alternative].order
-    if order is not None and label not in order:
-        order = (*order, label)
+    order = None if order is None else tuple(dict.fromkeys([*order, label]))
     out[alternative] = columns[alternative]._replace(values=labels, order=order)
     for name in parsed.columns:
         if name in columns and name not in (alternative, outcome_of(parsed)):
@@ -587,33 +572,36 @@ def _refuse_empty(columns: Columns, parsed: Formula, alternative: str) -> None:
             )
 
 
-def _in_two(columns: Columns, name: str) -> tuple[dict[str, Cells], str]:
-    """Columns of the best and of the worst, from one with 1, 0 and -1, and the latter's name."""
-    marks = numbers_of(table_column(columns, name, "worst"), name)
-    if not np.isin(marks, (-1.0, 0.0, 1.0)).all():
-        raise ValueError(f"{name} must be 1 (best), 0 or -1 (worst), got {brief(marks.tolist())}")
-    worst = f"{name}: {_WORST}"
-    return {**columns, name: Cells(1.0 * (marks > 0.0)), worst: Cells(1.0 * (marks < 0.0))}, worst
-
-
 def _best_and_worst(
     columns: Columns, best: str, worst: str, occasion: Sequence[str]
-) -> dict[str, Cells]:
-    """Rows of the choices of the best, and then those of the worst among the others."""
-    chosen, answered, codes = [], [], _codes(columns, occasion)
-    for name in (best, worst):
-        marked = amounts_of(table_column(columns, name, "worst"), name) > 0.0
+) -> tuple[dict[str, Cells], NDArray[np.str_]]:
+    """Rows of the choices of the best, then of the worst among the others; and which these are.
+
+    One column may mark both, by 1 and -1.
+    """
+    if as_kind(worst, "worst", str) == best:
+        marks = numbers_of(table_column(columns, best, "worst"), best)
+        if not np.isin(marks, (-1.0, 0.0, 1.0)).all():
+            got = brief(marks.tolist())
+            raise ValueError(f"{best} must be 1 (best), 0 or -1 (worst), got {got}")
+        worst, chosen = f"{best}: {_WORST}", [marks > 0.0, marks < 0.0]
+    else:
+        cells = [(table_column(columns, name, "worst"), name) for name in (best, worst)]
+        chosen = [amounts_of(*one) > 0.0 for one in cells]
+    if not occasion:
+        raise ValueError("occasion must name a column where worst= marks the worst, got none")
+    codes = _codes(columns, occasion)
+    for name, marked in zip((best, worst), chosen, strict=True):
         if np.bincount(codes[marked]).max(initial=0) > 1:
             raise ValueError(f"{name} must mark one alternative of an occasion at most")
-        chosen.append(marked)
-        answered.append(np.isin(codes, codes[marked]))
+    answered = [np.isin(codes, codes[marked]) for marked in chosen]
     if (chosen[0] & chosen[1]).any():
         raise ValueError(f"{best} and {worst} must not mark the same alternative")
     first, then = np.flatnonzero(answered[0]), np.flatnonzero(answered[1] & ~chosen[0])
     sides = np.repeat([_BEST, _WORST], [len(first), len(then)])
     out = stacked(columns, np.concatenate([first, then]), occasion, sides)
     taken = np.concatenate([chosen[0][first], chosen[1][then]])
-    return out | {best: Cells(1.0 * taken), worst: Cells(sides)}
+    return out | {best: Cells(1.0 * taken), worst: Cells(sides)}, sides
 
 
 def _codes(columns: Columns, occasion: Sequence[str]) -> IntArray:
@@ -666,9 +654,8 @@ def refuse_words(
         at = int(np.argmax(words))
         column, row = (name, at) if places is None else places[at]
         raise ValueError(
-            f"column {column!r} must hold numbers, got {str(labels[at])!r} at row {row} (write a"
-            f" number there, or nothing and --drop-incomplete; C({name}) in the formula makes"
-            " labels of all cells)"
+            f"column {column!r} must hold numbers, got {str(labels[at])!r} at row {row} (write one"
+            f" there, or nothing and --drop-incomplete; C({name}) makes labels of all cells)"
         )
 
 
@@ -708,9 +695,7 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> BoolA
     all alternatives of an occasion, so that of one is 0.
     """
     names, is_attribute = design.names.tolist(), design.names != "Intercept"
-    levels = []
-    if alternative in design.columns.names:
-        levels = [f"{alternative}[{level}]" for level in design.levels_of(str(alternative))]
+    levels = [f"{alternative}[{level}]" for level in design.levels_of(alternative or "")]
     firsts = np.repeat(occasions[:-1], np.diff(occasions))
     for place, name in enumerate(names if levels else []):
         columns = {name.replace(levels[0], level) for level in levels}
@@ -730,11 +715,10 @@ def _refuse_twice(data: ChoiceRows, columns: Columns) -> None:
     again = (np.diff(which[at]) == 0) & (np.diff(of_row[at]) == 0)
     if again.any():
         row = at[int(np.argmax(again))]
+        got = f"{data.named} {data.alternatives.names[which[row]]}"
         raise ValueError(
-            f"an alternative must stand once in an occasion, got {data.named}"
-            f" {data.alternatives.names[which[row]]} twice in"
-            f" {_case_text(data, columns, row) or 'one'}"
-            " (occasion= names the columns that identify occasions)"
+            f"an alternative must stand once in an occasion, got {got} twice in"
+            f" {_case_text(data, columns, row) or 'one'} (occasion= names what identifies them)"
         )
 
 
@@ -793,18 +777,14 @@ def _check_taken(data: ChoiceRows, columns: Columns, name: str) -> None:
     """Refuse occasions without a choice or with too many, ranks, and codes of yes and no."""
     taken, sums, sizes = data.taken, data.totals, np.diff(data.occasions)
     once = np.isin(taken, (0.0, 1.0)).all() & (sums > 1.0)
-    none = (
-        "one alternative of each occasion must be taken (leave the occasion out, or give it an"
-        " alternative that is none of the others), got none"
-    )
-    for bad, said in (
-        (sizes < 2, "occasions must have two alternatives or more, got one"),
-        (~(sums > 0.0), none),
-        (once, f"one alternative of an occasion must be taken, got {sums[np.argmax(once)]:g}"),
+    for bad, wanted, got in (
+        (sizes < 2, "occasions must have two alternatives or more", "one"),
+        (~(sums > 0.0), "one alternative ('none of these' is one) must be taken", "none"),
+        (once, "one alternative of an occasion must be taken", f"{sums[np.argmax(once)]:g}"),
     ):
         if bad.any():
             row = data.occasions[np.argmax(bad)]
-            raise ValueError(f"{said} in {_case_text(data, columns, row)}")
+            raise ValueError(f"{wanted}, got {got} in {_case_text(data, columns, row)}")
     marked = np.flatnonzero(taken)
     of_row = data.occasion_of_row[marked]
     ranked = taken[marked][np.lexsort((taken[marked], of_row))]
@@ -821,9 +801,8 @@ def _check_taken(data: ChoiceRows, columns: Columns, name: str) -> None:
     if max(numbers) == 1 and odd.any() and odd.mean() < _COUNTS:
         at = marked[np.argmax(odd)]
         raise ValueError(
-            f"{name} must be 1 for what was taken and 0 for others, got {taken[at]:g} at row"
-            f" {data.source[at]}, while it is 1 in nearly all occasions (weights= names a column"
-            " that says how many choices an occasion stands for)"
+            f"{name} must be 1 for what was taken, as in nearly all occasions, got {taken[at]:g} at"
+            f" row {data.source[at]} (weights= says how many choices an occasion stands for)"
         )
 
 
@@ -866,13 +845,11 @@ def _random(
     left_out = {"Intercept", *without.tolist()}
     asked = [name for term in terms for name in term.slopes.names if name not in left_out]
     places = {name: i for i, name in enumerate(names.tolist())}
-    for name in asked:
-        if name not in places:
-            parsed.refuse(
-                f"{name} varies by person and must stand among the attributes, too: its mean taste"
-                f" is learned (attributes: {', '.join(places)}; multiply what belongs to a person"
-                " by the alternatives)"
-            )
+    if lacking := [name for name in asked if name not in places]:
+        parsed.refuse(
+            f"{lacking[0]} varies by person and must be an attribute, too, for its mean is learned"
+            f" (attributes: {', '.join(places)}; multiply what is a person's by alternatives)"
+        )
     if len(set(asked)) < len(asked):
         parsed.refuse("an attribute varies by person once")
     return np.array([places[name] for name in asked], dtype=np.int64), len(terms) > 1
@@ -933,10 +910,8 @@ def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArr
     given = as_mapping(signs, "signs")
     for name, sign in given.items():
         if name not in names:
-            raise ValueError(
-                f"signs must be of attributes that vary by person, {', '.join(names) or 'none'},"
-                f" got {brief(name)}"
-            )
+            wanted = f"of attributes that vary by person, {', '.join(names) or 'none'}"
+            raise ValueError(f"signs must be {wanted}, got {brief(name)}")
         if sign not in (1, -1):
             raise ValueError(f"signs must be 1 or -1, got {brief(sign)} for {name}")
     return np.array([given.get(name, 0) for name in names.tolist()], dtype=np.float64)

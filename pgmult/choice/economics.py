@@ -11,7 +11,6 @@ import numpy as np
 
 from pgmult.choice import people
 from pgmult.choice.data import ChoiceRows, rows_like
-from pgmult.choice.people import data_of_run, slopes_in, with_column
 from pgmult.core.arguments import as_choice, as_flag, as_mapping, as_seed, under_name
 from pgmult.core.estimands import Estimand
 from pgmult.core.typing import FloatArray, IntArray
@@ -33,7 +32,9 @@ def settings_of(
     for name, values in asked.items():
         as_choice(name, "at", [column for column in table_of(data.design) if column != data.named])
         with under_name("at", of=f"column {name!r}"):
-            settings = [with_column(rows, name, value) for rows in settings for value in values]
+            settings = [
+                people.with_column(rows, name, value) for rows in settings for value in values
+            ]
     return asked, settings
 
 
@@ -47,18 +48,18 @@ def _stands_with(data: ChoiceRows, column: str) -> bool:
 
 def _changes(data: ChoiceRows, per: str, by_alternative: bool) -> dict[str, FloatArray]:
     """What attributes add to utilities: derivatives, or differences from the first label."""
-    out, blank = {}, np.zeros((data.num_rows, len(data.names) + 1))
+    out: dict[str, FloatArray] = {}
     for name, levels in people.attributes_of(data).items():
         if name == per or (name == data.named and by_alternative):
             continue
         if not levels:
-            out[name] = slopes_in(data, name)[0]
+            out[name] = people.slopes_in(data, name)[0]
             continue
-        rows = [with_column(data, name, level) for level in levels]
+        rows = [people.with_column(data, name, level) for level in levels]
         sides = [np.column_stack([each.x, each.offset]) for each in rows]
         for level, side in zip(levels[1:], sides[1:], strict=True):
             out[f"{name}[{level}]"] = side - sides[0]
-    return {name: change for name, change in out.items() if not np.allclose(change, blank)}
+    return {name: change for name, change in out.items() if not np.allclose(change, 0.0)}
 
 
 def worth(
@@ -95,7 +96,7 @@ def worth(
     ValueError
         If `per` is not a column of numbers that differs within occasions.
     """
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     attributes = people.attributes_of(data)
     as_choice(per, "per", [name for name, levels in attributes.items() if not levels])
     if len(attributes) < 2:
@@ -107,7 +108,7 @@ def worth(
     asked, settings = settings_of(data, at)
     for rows in settings:
         changes = _changes(rows, per, by_alternative)
-        names, price = list(changes), slopes_in(rows, per)[0]
+        names, price = list(changes), people.slopes_in(rows, per)[0]
         stacked = np.stack([price, *changes.values()], axis=1)
         ratios, price_of = _ratios(run, rows, stacked, group, len(levels), max_draws)
         draws.append(ratios)
@@ -232,14 +233,14 @@ def elasticities(
     With v_s the derivative of the utility of alternative s in its own log x_s, that of p_r is
     v_s p_r ((r = s) - p_s) (Train 2009, 3.6).
     """
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     as_choice(column, "column", list(table_of(data.design)))
     by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
     within, number, draws = column in people.attributes_of(data), len(levels), []
     asked, settings = settings_of(data, at)
     for rows in settings:
-        slopes, cells = slopes_in(rows, column)
+        slopes, cells = people.slopes_in(rows, column)
         slopes, out = slopes * cells[:, None], []
         for draw in people.people_draws(run, rows, max_draws):
             p, pull = draw.probs[:, 0], draw.linear(slopes[:, :-1], slopes[:, -1])[:, 0]
@@ -299,7 +300,7 @@ def surplus(
         If the effect of the price is not linear, or may be 0 for some people: people must share
         it, or it must have a sign (``signs=``).
     """
-    data, seed = data_of_run(run).of_best, as_seed(random_seed)
+    data, seed = people.data_of_run(run).of_best, as_seed(random_seed)
     later, codes = rows_like(data, new, occasion, as_flag(new_people, "new_people"))
     if per is not None:
         as_choice(per, "per", people.numeric_attributes(data))
@@ -309,7 +310,7 @@ def surplus(
         labels = levels.names.tolist()
         if names and labels != names:
             raise ValueError(f"by must have the same labels in both tables, got {names}, {labels}")
-        slopes = None if per is None else slopes_in(rows, per)[0]
+        slopes = None if per is None else people.slopes_in(rows, per)[0]
         if slopes is not None:
             _check_money(rows, slopes, str(per))
         first, draws, names = rows.occasions[:-1], [], labels
@@ -335,9 +336,8 @@ def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
     random = data.random[data.signs == 0.0]
     if np.abs(slopes[:, random]).max(initial=0.0) > 0.0:
         raise ValueError(
-            f"the coefficient of {per} must have one sign for a surplus in its units, and it may be"
-            f" 0 for some people: leave it out of the grouping, or fit with --negative {per}"
-            f" (signs={{{per!r}: -1}})"
+            f"the coefficient of {per} must have one sign for a surplus in its units (leave it out"
+            f" of the grouping, or fit with --negative {per}, signs={{{per!r}: -1}})"
         )
 
 
@@ -370,7 +370,7 @@ def diversion(
     ValueError
         If there is no such column or label.
     """
-    data = data_of_run(run).of_best
+    data = people.data_of_run(run).of_best
     by = (data.named or "") if by is None else by
     levels, of_row = data.labels(by)
     size, names, out = len(levels), levels.names.tolist(), []

@@ -10,9 +10,8 @@ error is a tenth of the posterior standard deviation or less.
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -73,8 +72,7 @@ def population(run: Posterior, max_draws: int = sys.maxsize) -> tuple[FloatArray
     return mean, sd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PeopleDraw:
+class PeopleDraw(NamedTuple):
     """One draw of the coefficients of the people who choose.
 
     Attributes

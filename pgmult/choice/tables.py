@@ -63,10 +63,8 @@ def lengthen(
     asked = {name: columns_of(of, f"attributes[{name!r}]") for name, of in named.items()}
     for name, of in asked.items():
         if len(of) < len(labels):
-            raise ValueError(
-                f"attributes must have the same alternatives, got {brief(list(named[name]))} of"
-                f" {name} and {brief(list(named[first]))}"
-            )
+            got = f"{brief(list(named[name]))} of {name} and {brief(list(named[first]))}"
+            raise ValueError(f"attributes must have the same alternatives, got {got}")
     is_there = np.ones((len(next(iter(columns.values())).values), len(labels)), dtype=np.bool_)
     for place, column in columns_of({} if available is None else available, "available").items():
         cells = table_column(columns, column, "available")
@@ -96,10 +94,9 @@ def lengthen(
             attribute = named_column(columns, column, "attributes").take(rows[at])
             cells, orders = attribute.values, orders | dict.fromkeys(attribute.order or ())
             if (gap := missing_in(cells)).any():
-                raise ValueError(
-                    f"column {column!r} must have a value where {labels[place]} is available,"
-                    f" got none at row {rows[at[np.argmax(gap)]]}"
-                )
+                where = f"where {labels[place]} is available, got none"
+                row = rows[at[np.argmax(gap)]]
+                raise ValueError(f"column {column!r} must have a value {where} at row {row}")
             cells = cells.astype(np.int64) if cells.dtype == bool else cells
             values[at] = labels_of(cells, column) if texts else numbers_of(cells, column)
         if texts:
@@ -174,10 +171,9 @@ def wide_columns(
         lacking = [label for label, end in at.items() if end not in ends]
         if lacking and not partial:
             raise ValueError(
-                f"{name}={pattern} must give each alternative a column, got none for"
-                f" {lacking[0]!r} (if that is 'none of these', whose attributes are 0, say so with"
-                f" --none {lacking[0]}; if {name} is 0 there, as a wait is for those who walk, add"
-                f" such a column); the table has {', '.join(columns)}"
+                f"{name}={pattern} must give each alternative a column, got none for {lacking[0]!r}"
+                f" among {', '.join(columns)} (--none {lacking[0]} if that is 'none of these'; add"
+                f" a column of zeros if {name} is 0 there, as a wait is for those who walk)"
             )
         others.append(ends.keys() - at.values())
         if without is not None and not partial:
@@ -186,8 +182,7 @@ def wide_columns(
     if unknown:
         raise ValueError(
             f"alternatives must be taken once or more, got {', '.join(sorted(unknown))} of"
-            f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns, or"
-            " use lengthen in Python)"
+            f" {' and '.join(patterns.values())}, which {choice} never has (rename such columns)"
         )
     return columns_by_name
 
@@ -236,10 +231,8 @@ def explode(table: object, rank: str, occasion: str | Sequence[str]) -> ExactTab
     if len(odd):
         ranks = np.sort(place[ranked][codes[ranked] == odd.min()])
         got = ", ".join(f"{x:g}" for x in ranks[:8]) or "none"
-        raise ValueError(
-            f"{rank} must rank the alternatives of an occasion 1, 2, ... once each, got {got}"
-            f" in {':'.join(names)} {levels.names[odd.min()]}"
-        )
+        where = f"{':'.join(names)} {levels.names[odd.min()]}"
+        raise ValueError(f"{rank} must rank alternatives 1, 2, ... once each, got {got} in {where}")
     last = np.minimum(counts, np.bincount(codes) - 1)[codes]  # the one that is left is no choice
     stage = np.arange(1, last.max() + 1)[:, None]
     stages, rows = np.nonzero((last >= stage) & ((place == 0.0) | (place >= stage)))

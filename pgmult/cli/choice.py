@@ -132,8 +132,8 @@ def _gaps(
     alternative = columns["alternative"]
     parsed = parse(in_full(formula, alternative))
     calls = [one for term in parsed.terms for one in term if isinstance(one, Call)]
-    grouped = [one.arguments[1] for one in calls if one.function in ("|", "||")]
-    groups = [name for of in grouped for name in names_in(of)]
+    people = [one.arguments[1] for one in calls if one.function in ("|", "||")]
+    groups = [name for of in people for name in names_in(of)]
     used = [*parsed.columns, alternative, *shared.columns_in(columns["weight"], table)]
     used += [outcome_of(parsed)] if outcome else []
     keys = [name for name in dict.fromkeys([*groups, *columns["occasion"]]) if name in table.cells]
@@ -145,10 +145,8 @@ def _gaps(
     if not gaps.any():
         return gaps, ""
     if table.missing(*keys).any():
-        raise ValueError(
-            f"{table.source}: {' or '.join(keys)} has no value in some rows, so it is not known"
-            " which occasions lack them: leave these occasions out of the file"
-        )
+        some = f"{' or '.join(keys)} has no value in some rows"
+        raise ValueError(f"{table.source}: {some}: leave their occasions out of the file")
     levels, codes = Levels.of({name: table.columns[name] for name in keys})
     broken = np.unique(codes[gaps])
     said = _left_out(table, ":".join(keys), levels.names[broken].tolist(), len(levels))
@@ -183,10 +181,8 @@ def _job(options: argparse.Namespace) -> Job:
         table, left_out = _long(table, more["wide"], options)
         columns |= {"occasion": ["occasion"], "alternative": "alternative", "available": None}
     elif not options.occasion:
-        raise ValueError(
-            "--occasion must name the columns that identify occasions, or --wide the columns of"
-            " attributes where a row is an occasion"
-        )
+        wide = "--wide those of attributes where a row is an occasion"
+        raise ValueError(f"--occasion must name columns that identify occasions, or {wide}")
     elif options.drop_incomplete:
         gaps, left_out = _gaps(table, options.formula, columns, outcome=True, none=options.none)
         table = table[~gaps]

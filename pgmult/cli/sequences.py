@@ -2,7 +2,7 @@
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -115,7 +115,6 @@ def _job(options: argparse.Namespace) -> Job:
         shared.begin_compiling("MultinomialLDS", options)
     from pgmult.formulas.design import table_of
     from pgmult.sequences.data.sequences import few_of
-    from pgmult.sequences.models.trend import MultinomialTrend
     from pgmult.sequences.reports import data_in_words
     from pgmult.sequences.scores.rivals import held_by
 
@@ -138,7 +137,7 @@ def _job(options: argparse.Namespace) -> Job:
         if later.design is not None:
             held_out |= {f"{_INPUT}{name}": cells for name, cells in table_of(later.design).items()}
     if options.model == "trend":
-        data = data.last(options.memory or MultinomialTrend().memory)
+        data = data.last(options.memory)
         options.compares = False  # see MultinomialTrend
     title, source = f"{subject} in {options.data.name}", f"{options.data} ({kind})"
     notes = {"title": options.title or title, "source": source}
@@ -170,10 +169,8 @@ def _formula(options: argparse.Namespace) -> str | None:
     if not parts:
         return None if options.inputs is None else str(options.inputs)
     if options.inputs is not None or options.model != "hmm":
-        raise ValueError(
-            f"--{next(iter(parts))} is for --model hmm, and takes the place of --inputs and"
-            " --act-on, which say what acts on both"
-        )
+        first = next(iter(parts))
+        raise ValueError(f"--{first} is for --model hmm, in place of --inputs and --act-on")
     terms = (formula.partition("~")[2].strip() for formula in parts.values())
     return f"~ {' + '.join(term for term in terms if term)}"
 
@@ -183,10 +180,8 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
 
     These have a page of the first of them, with these notes.
     """
-    from pgmult.sequences.models.lds import MultinomialLDS, usual_state_dim
-    from pgmult.sequences.models.markov import MarkovChain
-    from pgmult.sequences.models.mixed_markov import MixedMarkovChain
-    from pgmult.sequences.models.trend import MultinomialTrend
+    from pgmult.sequences import MarkovChain, MixedMarkovChain, MultinomialLDS, MultinomialTrend
+    from pgmult.sequences.models.lds import usual_state_dim
     from pgmult.sequences.scores.rivals import best_model, held_by
 
     allowed = _allowed(options, data)
@@ -255,8 +250,7 @@ def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | Non
 
 def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[Any, str]]:
     """Hidden Markov models of the numbers of states that were asked for."""
-    from pgmult.sequences.models.hmm import MultinomialHMM
-    from pgmult.sequences.models.mixed_hmm import MixedHMM
+    from pgmult.sequences import MixedHMM, MultinomialHMM
 
     models: dict[str, tuple[Any, str]] = {}
     numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
@@ -281,8 +275,7 @@ def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str,
     from pgmult.sequences.data.sequences import as_sequences
 
     path, suffix, is_table = options.data, _suffix(options.data), _is_table(options.data)
-    chosen = {name: getattr(options, name) for name in _COLUMNS}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
+    chosen = {name: value for name in _COLUMNS if (value := getattr(options, name)) is not None}
     if inputs is not None:
         chosen["inputs"] = inputs
     if options.units is not None and (is_table or suffix in _FASTA):
@@ -290,10 +283,8 @@ def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str,
         raise ValueError(f"{path} is a {kind}: --units is for texts")
     if is_table:
         if options.symbol is None and options.wide is None:
-            raise ValueError(
-                f"{path} is a table: say which column is --symbol, or --wide, which columns are the"
-                " times of a row that is a sequence"
-            )
+            wide = "--wide, which are the times of a row that is a sequence"
+            raise ValueError(f"{path} is a table: say which column is --symbol, or {wide}")
         table, left_out = shared.read_table(path, options), ""
         if options.wide is None:
             table, left_out = _without_gaps(table, inputs, options)
@@ -352,8 +343,6 @@ def _without_gaps(table: Any, inputs: Any, options: argparse.Namespace) -> tuple
     if not holed:
         return table, left_out
     unknown, listed = table.missing(*holed), " or ".join(map(repr, holed))
-    if unknown.all():
-        raise ValueError(f"{table.source}: every row lacks a value of {listed}")
 
     def filled(name: str, gaps: object, value: object) -> Any:
         values = table.cells[name].values.astype(object)
@@ -396,11 +385,8 @@ def _read_text(options: argparse.Namespace) -> "Sequences":
     pieces = {f"line {n}": line for n, line in enumerate(lines_of(text), start=1) if line.strip()}
     if options.each == "file":
         pieces = {options.data.name: " ".join(text.split())}
-    units = {
-        name: split_words(piece) if options.units == "words" else list(normal_form(piece))
-        for name, piece in pieces.items()
-    }
-    units = {name: steps for name, steps in units.items() if steps}
+    split: Callable[[str], Sequence[str]] = split_words if options.units == "words" else normal_form
+    units = {name: steps for name, piece in pieces.items() if (steps := split(piece))}
     if not units:
         raise ValueError(f"{options.data}: there are no {options.units} in it")
     return as_sequences(list(units.values()), names=list(units))
@@ -465,11 +451,6 @@ def _later(run: StoredRun) -> Any:
 
 
 def _forecast(run: StoredRun, options: argparse.Namespace, arguments: dict[str, object]) -> object:
-    if run.data.design is not None and arguments.get("inputs") is None:
-        raise ValueError(
-            "this run has inputs: give those of the steps ahead by --future TABLE, a row for each"
-            f" of {options.steps} steps of each sequence"
-        )
     ahead = run.ask("forecast", **arguments)
     return ahead.next_change() if options.next_change else ahead
 

@@ -520,8 +520,8 @@ def zone_of(name: str) -> datetime.tzinfo:
 
 
 def chosen_columns(
-    columns: Mapping[str, Array], chosen: Sequence[str], table: str, argument: str
-) -> dict[str, Array]:
+    columns: Mapping[str, T], chosen: Sequence[str], table: str, argument: str
+) -> dict[str, T]:
     """Some columns of a table, which must be there and must not repeat.
 
     Raises

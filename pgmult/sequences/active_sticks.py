@@ -75,13 +75,28 @@ class ActiveSticks(NamedTuple):
     counts: IntArray
     steps: IntArray
 
-    @classmethod
-    def of(cls, data: Sequences) -> "ActiveSticks":
+    @staticmethod
+    @once_a_data_set
+    def of(data: Sequences) -> "ActiveSticks":
         """Sort the steps of `data` by how deep they reach: O(steps + entries), up to a logarithm.
 
         The sticks are in the order of ``data.order``. Remembered for as long as the data live.
         """
-        return _sorted(data)
+        num_sticks = data.num_symbols - 1
+        sticks, counts = data.stick_of_symbol[data.symbols], data.counts.astype(np.int64)
+        per_step, steps = np.diff(data.indptr), data.step_of_entry
+        if per_step.max(initial=0) > 1:
+            entries = np.lexsort((sticks, steps))
+            sticks, counts = sticks[entries], counts[entries]
+        depths = np.zeros(data.num_steps, dtype=np.int64)
+        observed = per_step > 0
+        depths[observed] = np.minimum(sticks[data.indptr[1:][observed] - 1] + 1, num_sticks)
+        small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
+        order = np.argsort(-small, kind="stable")
+        deepest = depths[order[::WIDTH]]
+        padded = -(-deepest // symbols.STICKS) * symbols.STICKS
+        starts = np.concatenate([[0], np.cumsum(padded)])
+        return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts, steps)
 
     def lanes(self) -> tuple[IntArray, IntArray, BoolArray]:
         """The step and the stick of each place of omega, and whether it is of an active pair."""
@@ -203,25 +218,6 @@ def _products(size: int, n: int) -> tuple[IntArray, IntArray]:
     return left, np.concatenate([columns, np.tile(np.arange(size, n), size)])
 
 
-@once_a_data_set
-def _sorted(data: Sequences) -> ActiveSticks:
-    num_sticks = data.num_symbols - 1
-    sticks, counts = data.stick_of_symbol[data.symbols], data.counts.astype(np.int64)
-    per_step, steps = np.diff(data.indptr), data.step_of_entry
-    if per_step.max(initial=0) > 1:
-        entries = np.lexsort((sticks, steps))
-        sticks, counts = sticks[entries], counts[entries]
-    depths = np.zeros(data.num_steps, dtype=np.int64)
-    observed = per_step > 0
-    depths[observed] = np.minimum(sticks[data.indptr[1:][observed] - 1] + 1, num_sticks)
-    small = depths.astype(np.int16) if num_sticks < 2**15 else depths  # sorted digit by digit
-    order = np.argsort(-small, kind="stable")
-    deepest = depths[order[::WIDTH]]
-    padded = -(-deepest // symbols.STICKS) * symbols.STICKS
-    starts = np.concatenate([[0], np.cumsum(padded)])
-    return ActiveSticks(num_sticks, depths, order, starts, data.indptr, sticks, counts, steps)
-
-
 class Pairs(NamedTuple):
     """What each (step, stick) pair has seen, laid out as omega; nothing beyond a step's depth.
 
@@ -247,27 +243,23 @@ class Pairs(NamedTuple):
         """The log likelihood of each pair at psi."""
         return np.asarray(self.taken * psi - self.reaching * np.logaddexp(0.0, psi))
 
-    @classmethod
-    def of(cls, data: Sequences) -> "Pairs":
+    @staticmethod
+    @once_a_data_set
+    def of(data: Sequences) -> "Pairs":
         """The pairs of `ActiveSticks.of`. Remembered for as long as the data live."""
-        return _pairs(data)
+        step, stick, inside = ActiveSticks.of(data).lanes()
+        counts = data.to_csr().toarray()[:, data.order]
+        reached = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
+        shares = _shares(data, counts[:, :-1].astype(np.float64), reached.astype(np.float64))
+        taken = np.where(inside, counts[step, stick], 0).astype(np.float64)
+        reaching = np.where(inside, reached[step, stick], 0).astype(np.float64)
+        share = shares[step, stick]
+        J = reaching * share * (1.0 - share)
+        return Pairs(step, stick, taken, reaching, J, taken - reaching * share + J * logit(share))
 
     def correction(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each pair less its site."""
         return np.asarray(self.log_likelihoods(psi) - psi * (self.h - 0.5 * self.J * psi))
-
-
-@once_a_data_set
-def _pairs(data: Sequences) -> Pairs:
-    step, stick, inside = _sorted(data).lanes()
-    counts = data.to_csr().toarray()[:, data.order]
-    reached = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
-    shares = _shares(data, counts[:, :-1].astype(np.float64), reached.astype(np.float64))
-    taken = np.where(inside, counts[step, stick], 0).astype(np.float64)
-    reaching = np.where(inside, reached[step, stick], 0).astype(np.float64)
-    share = shares[step, stick]
-    J = reaching * share * (1.0 - share)
-    return Pairs(step, stick, taken, reaching, J, taken - reaching * share + J * logit(share))
 
 
 def _shares(data: Sequences, taken: FloatArray, reached: FloatArray) -> FloatArray:

@@ -3,9 +3,10 @@
 `pgmult.sequences.forecasts` computes them.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -43,8 +44,8 @@ class Probabilities(Answer):
         raise NotImplementedError
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        """The sequence of each row of `mean`, and its step there."""
-        raise NotImplementedError
+        """The sequence of each row of `mean`, and its step there: all steps by default."""
+        return self.sequences.sequence_of_step, self.sequences.place_of_step
 
     def table(self) -> Table:
         """A row for each step and symbol, as `pgmult.core.tabled.Table`.
@@ -97,9 +98,6 @@ class StepProbs(Probabilities):
         past = "those before it" if self.filtered else "all observations of its sequence"
         return f"Probabilities of symbols at each step, given {past}"
 
-    def _places(self) -> tuple[IntArray, IntArray]:
-        return figures.places_of(self.sequences, np.arange(self.sequences.num_steps))
-
     def figure(self, *, sequence: int = 0, symbols: Sequence[str | int] | int = 4) -> Lines:
         """Probabilities of some symbols along a sequence: see `symbol_lines`."""
         return symbol_lines(self, sequence=sequence, symbols=symbols)
@@ -131,13 +129,11 @@ class Imputed(Probabilities):
     simulated: IntArray
     counts: IntArray | None = None
 
-    @property
-    def caption(self) -> str:
-        """What the probabilities are."""
-        return "Probabilities of symbols at missing steps"
+    caption: ClassVar[str] = "Probabilities of symbols at missing steps"
 
     def _places(self) -> tuple[IntArray, IntArray]:
-        return figures.places_of(self.sequences, self.steps)
+        sequence, step = Probabilities._places(self)
+        return sequence[self.steps], step[self.steps]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -167,10 +163,7 @@ class Forecast(Probabilities):
     simulated: IntArray
     counts: IntArray | None = None
 
-    @property
-    def caption(self) -> str:
-        """What the probabilities are."""
-        return "Probabilities of symbols at steps ahead"
+    caption: ClassVar[str] = "Probabilities of symbols at steps ahead"
 
     def _places(self) -> tuple[IntArray, IntArray]:
         steps = self.mean.shape[1]
@@ -375,7 +368,7 @@ def symbol_stack(
 
 def symbol_lines(
     past: Probabilities | None, ahead: Probabilities | None = None, *, sequence: int = 0,
-    symbols: Sequence[str | int] | int = 4, last: int | None = None,
+    symbols: Sequence[str | int] | int = 4, last: int = sys.maxsize,
 ) -> Lines:  # fmt: skip
     """Probabilities of some symbols along a sequence and ahead of it, quantiles as nested bands.
 
@@ -395,21 +388,18 @@ def symbol_lines(
     one = ahead if past is None else past
     assert one is not None
     data, steps = one.sequences, _steps_of(one.sequences, sequence)
-    first = size = steps.stop - steps.start
-    parts, divider = list[tuple[Probabilities, FloatArray, FloatArray]](), None
+    size = steps.stop - steps.start
+    first = size if past is None else max(0, size - last)
+    shown = slice(steps.start + first, steps.stop)
+    parts = list[tuple[Probabilities, FloatArray, FloatArray]]()
     if past is not None:
-        first = 0 if last is None else max(0, size - last)
-        shown = slice(steps.start + first, steps.stop)
         parts.append((past, past.mean[shown], past.quantiles[:, shown]))
     if ahead is not None:
-        divider = size - 0.5
         parts.append((ahead, ahead.mean[sequence], ahead.quantiles[:, sequence]))
-    shown = slice(steps.start + first, steps.stop)
     mean = np.concatenate([m for _, m, _ in parts])
     x = first + np.arange(len(mean), dtype=np.float64)
     counts, totals = data.to_csr()[shown].toarray(), data.totals[shown]
-    full = np.flatnonzero(totals > 0)
-    single = totals.max(initial=0) <= 1
+    full, single = np.flatnonzero(totals > 0), totals.max(initial=0) <= 1
     most = max(len(p.levels) for p, _, _ in parts) // 2
     nested = zip(*(_nested(p.levels, m, q, most) for p, m, q in parts), strict=True)
     bands = [[np.concatenate(ends) for ends in zip(*pair, strict=True)] for pair in nested]
@@ -426,7 +416,8 @@ def symbol_lines(
     gaps = [(first + t - 0.5, first + t + 0.5) for t in np.flatnonzero(totals == 0)]
     return Lines(
         lines, label=f"probabilities along {name}{' and ahead of it' * (ahead is not None)}",
-        caption=name, gaps=gaps, divider=divider, **figures.axis_of(data, sequence),
+        caption=name, gaps=gaps, divider=None if ahead is None else size - 0.5,
+        **figures.axis_of(data, sequence),
     )  # fmt: skip
 
 

@@ -71,11 +71,6 @@ def step_number(step: float) -> str:
     return f"{step + 1.0:.0f}"
 
 
-def places_of(data: Sequences, steps: IntArray) -> tuple[IntArray, IntArray]:
-    """The sequence of each step, and its place there."""
-    return data.sequence_of_step[steps], data.place_of_step[steps]
-
-
 def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[Column]:
     """Columns of a table of steps: ``sequence``, ``step``, ``time`` if there is one.
 

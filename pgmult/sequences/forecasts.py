@@ -45,7 +45,6 @@ from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences, one_of, with_rows
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.sequences.posteriors import Foretells, draws_of, sequences_of
 from pgmult.sequences.priors.state_space import StateSpaceDraw, as_arrays
 from pgmult.sequences.scores.particle_filter import own_keys, own_streams, particle_filter
 
@@ -103,14 +102,14 @@ def predict(
         If a mean's simulation error is .01 or more.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences, model = sequences_of(run, data), run.model
-    is_known, filtered = isinstance(model, Foretells), as_flag(filtered, "filtered")
+    sequences, model = posteriors.sequences_of(run, data), run.model
+    is_known, filtered = isinstance(model, posteriors.Foretells), as_flag(filtered, "filtered")
     most = 500 if is_known or data is None else 100
     if max_draws is not None:
         most = as_positive_int(max_draws, "max_draws")
     if is_known:
         held = max(20, 8 * _BLOCK // (sequences.num_steps * sequences.num_symbols))
-        taken = draws_of(run, model.predictive_variables, min(most, held))
+        taken = posteriors.draws_of(run, model.predictive_variables, min(most, held))
         probs = np.array([model.step_probs(d, sequences, filtered=filtered) for d in taken])
         return StepProbs(*_summarised(probs, wanted, sequences), sequences, filtered)
     if filtered:
@@ -124,12 +123,10 @@ def predict(
     pieces = _smoothed(rng, draws, sequences)
     if data is None:
         if "states" not in run:
-            raise ValueError(
-                "the run lacks states: sample with keep=['states', ...], or give the data, of"
-                " which states are then sampled"
-            )
-        states = zip(draws, posteriors.states_of(run, most), strict=True)
-        paths = np.array([[draw.padded(x)] for draw, x in states])
+            hint = "sample with keep=['states', ...], or give the data, to sample their states"
+            raise ValueError(f"the run lacks states: {hint}")
+        pairs = posteriors.points_and_states(run, most)
+        paths = np.array([[draw.padded(x)] for draw, x in pairs])
         pieces = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     summaries = _Summaries(sequences.num_steps, sequences, wanted)
     for steps, piece, paths, size in pieces:
@@ -148,9 +145,8 @@ def _beginnings(data: Sequences, model: str) -> tuple[Sequences, IntArray]:
     size = int((data.lengths * (data.lengths + 1) // 2).sum())
     if size > _MOST_BEGUN:
         raise ValueError(
-            f"filtered=True takes sequences whose beginnings have at most {_MOST_BEGUN:,} steps"
-            f" together for {model}, got {size:,}: give it fewer or shorter sequences, or use a"
-            " model of hidden states or a Markov chain"
+            f"filtered=True takes at most {_MOST_BEGUN:,} steps of all beginnings of sequences for"
+            f" {model}, got {size:,} (take fewer or shorter ones, hidden states or a Markov chain)"
         )
     begun = data.beginnings()
     rows, last = begun.to_csr().tolil(), begun.offsets[1:] - 1
@@ -191,13 +187,13 @@ def forecast(
     """
     asked, wanted = as_repeats(steps, "steps"), _as_levels(levels)
     steps = asked if simulate_to is None else as_repeats(simulate_to, "simulate_to", minimum=asked)
-    rng, sequences = np.random.default_rng(as_seed(random_seed)), sequences_of(run, data)
+    rng, sequences = np.random.default_rng(as_seed(random_seed)), posteriors.sequences_of(run, data)
     is_table = inputs is not None and not isinstance(inputs, np.ndarray | Design)
     if sequences.design is not None and is_table:
         inputs = future_of(sequences, inputs, steps)
     shape = sequences.num_sequences, steps
     sizes = None if totals is None else _as_totals(totals, shape)
-    if isinstance(run.model, Foretells):
+    if isinstance(run.model, posteriors.Foretells):
         extended = sequences
         if isinstance(run.model, MultinomialHMM) or inputs is not None:
             extended = sequences.extended(steps, inputs)
@@ -205,10 +201,8 @@ def forecast(
         probs, paths, counts = _by_model(streams, run, extended, far, sizes, max_draws)
         return Forecast(*_summarised(probs, wanted, extended), sequences, paths, counts)
     ahead = sequences.extended(steps, inputs)  # refuses missing and superfluous inputs
-    future = (ahead.offsets[1:, None] - np.arange(steps, 0, -1)).ravel()
-    u = None if ahead.inputs is None else ahead.inputs[future]
     draws = posteriors.state_space_draws(run, max_draws, ahead)
-    number = _paths_of(len(draws))
+    number, future = _paths_of(len(draws)), ahead.offsets[1:, None] - np.arange(steps, 0, -1)
     size = number if data is None else max(_PARTICLES, 2 * number)
     if data is not None:
         if ahead.inputs is not None:  # with the columns of all levels
@@ -216,30 +210,29 @@ def forecast(
         last = particle_filter(rng, draws, sequences, size, num_last=number).last
     else:
         posteriors.refuse_without_last_states(run)
-        ends = draws_of(run, ["last_states"], max_draws)
+        ends = posteriors.draws_of(run, ["last_states"], max_draws)
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, ends, strict=True)]
         last = np.repeat(np.array(padded)[:, :, None], number, axis=2)
-    keys, model = own_keys(rng, sequences), as_arrays(draws, ahead)[1]
+    keys, (arrays, model) = own_keys(rng, sequences), as_arrays(draws, ahead)
     streams, summaries = own_streams(keys), _Summaries(len(keys) * asked, ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
     drawn = np.empty((*simulated.shape, ahead.num_symbols * (sizes is not None)), np.int64)
-    for q, key in enumerate(keys):
-        inputs = None if u is None else u[q * steps : (q + 1) * steps]
+    for q, (key, after) in enumerate(zip(keys, np.asarray(arrays.inputs)[future], strict=True)):
         stream = keyed_generator(key)
-        states = _simulated_states(stream, model, last[:, q], _of(inputs, slice(asked)), asked)
+        states = _simulated_states(stream, model, last[:, q], after[:asked])
         for block in _blocks(asked, len(draws) * number * ahead.num_symbols):
-            probs = _probs_of(draws, model, states[:, :, block], _of(inputs, block))
+            probs = _probs_of(draws, model, states[:, :, block], after[block])
             summaries.add(probs, slice(q * asked + block.start, q * asked + block.stop), size)
         chosen = np.take_along_axis(states, _one_path(streams[q], states)[..., None], axis=1)
-        chosen = _continued(stream, model, chosen, inputs, steps)
+        chosen = _continued(stream, model, chosen, after)
         for block in _blocks(steps, len(draws) * ahead.num_symbols):
-            taken = _probs_of(draws, model, chosen[:, :, block], _of(inputs, block))[:, 0]
+            taken = _probs_of(draws, model, chosen[:, :, block], after[block])[:, 0]
             simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
             if sizes is not None:
                 drawn[:, q, block] = _counts(streams[q], taken, sizes[q, block])
     _warn_of_error(summaries.variance)
-    arrays, counts = summaries.arrays(len(keys), asked), None if sizes is None else drawn
-    return Forecast(*arrays, sequences, simulated, counts)
+    counts = None if sizes is None else drawn
+    return Forecast(*summaries.arrays(len(keys), asked), sequences, simulated, counts)
 
 
 def _by_model(
@@ -251,7 +244,7 @@ def _by_model(
     Probabilities are wanted for fewer `steps` than futures.
     """
     wanted, far = steps
-    draws = draws_of(run, run.model.predictive_variables, max_draws)
+    draws = posteriors.draws_of(run, run.model.predictive_variables, max_draws)
     chances = np.stack([s.random((len(draws), 2, far + 1)) for s in streams], axis=1)
     futures = [run.model.ahead(*one, data, far) for one in zip(chances, draws, strict=True)]
     simulated = np.array([path for _, path in futures])
@@ -284,7 +277,7 @@ def impute(
         Also if no step is missing.
     """
     wanted, rng = _as_levels(levels), np.random.default_rng(as_seed(random_seed))
-    sequences = sequences_of(run, data)
+    sequences = posteriors.sequences_of(run, data)
     draws = posteriors.state_space_draws(run, max_draws, sequences)
     missing = np.flatnonzero(sequences.totals == 0)
     if len(missing) == 0:
@@ -314,10 +307,8 @@ def impute(
 
 def _as_levels(levels: Sequence[float]) -> FloatArray:
     wanted = np.atleast_1d(as_finite(levels, "levels"))
-    if wanted.ndim != 1 or wanted.size == 0:
-        raise ValueError(f"levels must be one number or more in a row, got shape {wanted.shape}")
-    if wanted.min() < 0.0 or wanted.max() > 1.0:
-        raise ValueError(f"levels must be numbers from 0 to 1, got {levels}")
+    if wanted.ndim != 1 or not wanted.size or wanted.min() < 0.0 or wanted.max() > 1.0:
+        raise ValueError(f"levels must be numbers from 0 to 1, one or more, got {levels}")
     return wanted
 
 
@@ -419,39 +410,37 @@ def _smoothed(
 
 
 def _simulated_states(
-    rng: Generator, model: Parameters, last: FloatArray, inputs: FloatArray | None,
-    steps: int,
-) -> FloatArray:  # fmt: skip
+    rng: Generator, model: Parameters, last: FloatArray, inputs: FloatArray
+) -> FloatArray:
     """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
 
     The noise of half of the paths is that of the others with its sign changed.
     """
     draws, paths, D = last.shape
-    half = rng.standard_normal((draws, paths // 2, steps, D))
+    half = rng.standard_normal((draws, paths // 2, len(inputs), D))
     order = rng.permuted(np.tile(np.arange(paths), (draws, 1)), axis=1)
     x = np.take_along_axis(last, order[:, :, None], axis=1)  # which do not go by their place
     return _states_after(model, x, np.concatenate([half, -half], axis=1), inputs)
 
 
 def _continued(
-    rng: Generator, model: Parameters, states: FloatArray, inputs: FloatArray | None,
-    steps: int,
-) -> FloatArray:  # fmt: skip
-    """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
+    rng: Generator, model: Parameters, states: FloatArray, inputs: FloatArray
+) -> FloatArray:
+    """Paths ``(num_draws, num_paths, any, D)`` that go on to as many steps as have inputs."""
     draws, paths, have, D = states.shape
-    noise = rng.standard_normal((draws, paths, steps - have, D))
-    later = _states_after(model, states[:, :, -1], noise, _of(inputs, slice(have, steps)))
+    noise = rng.standard_normal((draws, paths, len(inputs) - have, D))
+    later = _states_after(model, states[:, :, -1], noise, inputs[have:])
     return np.concatenate([states, later], axis=2)
 
 
 def _states_after(
-    model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray | None
+    model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray
 ) -> FloatArray:
     """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
     transition: FloatArray = np.swapaxes(np.asarray(model.transition), 1, 2)
     root: FloatArray = np.swapaxes(np.asarray(model.root), 1, 2)
     out: FloatArray = noise @ root[:, None]
-    if inputs is not None:
+    if inputs.size:
         out += np.einsum("tu,sdu->std", inputs, model.input_weights)[:, None]
     for t in range(out.shape[2]):
         x = x @ transition + out[:, :, t]
@@ -459,18 +448,13 @@ def _states_after(
     return out
 
 
-def _of(inputs: FloatArray | None, steps: slice) -> FloatArray | None:
-    """Inputs of some steps, where there are any."""
-    return None if inputs is None else inputs[steps]
-
-
 def _probs_of(
-    draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray | None
+    draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray
 ) -> FloatArray:
     """Probabilities given states ``(num_draws, num_paths, steps, D)`` and inputs of the steps."""
     psi = states @ np.swapaxes(np.asarray(model.loadings), 1, 2)[:, None]
     psi += np.asarray(model.offset)[:, None, None]
-    if inputs is not None:
+    if inputs.size:
         psi += np.einsum("tu,snu->stn", inputs, model.emission_weights)[:, None]
     return draws[0].link.probs(psi)
 
@@ -485,11 +469,10 @@ def _probs_in_blocks(
     draws: list[StateSpaceDraw], data: Sequences, states: FloatArray, steps: IntArray
 ) -> Iterator[tuple[slice, FloatArray]]:
     """`_probs_of` some steps of sequences, and which of these steps they are."""
-    model = as_arrays(draws, data)[1]
+    arrays, model = as_arrays(draws, data)
     for rows in _blocks(len(steps), states.shape[0] * states.shape[1] * data.num_symbols):
         at = steps[rows]
-        inputs = None if data.inputs is None else data.inputs[at]
-        yield rows, _probs_of(draws, model, states[:, :, at], inputs)
+        yield rows, _probs_of(draws, model, states[:, :, at], np.asarray(arrays.inputs)[at])
 
 
 def _one_path(rng: Generator, states: FloatArray) -> IntArray:

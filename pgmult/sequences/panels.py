@@ -6,8 +6,6 @@
 (('A', '20', '0.20', '0.80'), ('1', '12', '0.67', '0.33'))
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pgmult.core.reports import Section
@@ -27,14 +25,11 @@ def is_panel(data: Sequences) -> bool:
     return data.num_sequences >= _PANEL
 
 
-def _symbols_of_steps(data: Sequences) -> tuple[IntArray, IntArray]:
-    """The main symbols, the most frequent first, and the place of each step's among them."""
+def _main_symbols(data: Sequences) -> tuple[IntArray, list[str], str]:
+    """The main symbols, the most frequent first, their names, and a remark if there are others."""
     main = np.argsort(-data.symbol_totals, kind="stable")[:_MOST_SYMBOLS]
-    return main, seen_symbols(data, main)
-
-
-def _among(data: Sequences, main: IntArray) -> str:
-    return "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+    among = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+    return main, [labels_of(data)[k] for k in main], among
 
 
 def pair_counts(data: Sequences, main: IntArray) -> IntArray:
@@ -53,12 +48,12 @@ def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
 
 def pairs_in_data(data: Sequences) -> Section:
     """What follows what in all sequences, where both steps have an observation."""
-    main, _ = _symbols_of_steps(data)
-    counts, names = pair_counts(data, main), [labels_of(data)[k] for k in main]
+    main, names, among = _main_symbols(data)
+    counts = pair_counts(data, main)
     return Section(
         "What follows what",
         f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
-        f" came a step after each (rows){_among(data, main)}.",
+        f" came a step after each (rows){among}.",
         head=("after", "times", *names), shown=_MOST_SYMBOLS,
         rows=[(n, *_texts(row)) for n, row in zip(names, counts, strict=True) if row.any()],
     )  # fmt: skip
@@ -66,8 +61,8 @@ def pairs_in_data(data: Sequences) -> Section:
 
 def shares_by_step(data: Sequences) -> Section:
     """Shares of the symbols at steps of the sequences."""
-    main, symbols = _symbols_of_steps(data)
-    step = data.place_of_step
+    main, names, among = _main_symbols(data)
+    symbols, step = seen_symbols(data, main), data.place_of_step
     weights = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
     last, rows = int(data.lengths.max()), []
     for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
@@ -77,83 +72,61 @@ def shares_by_step(data: Sequences) -> Section:
             rows.append((str(t + 1), f"{len(at):,}", *_texts(counts)[1:]))
     return Section(
         "Shares step by step",
-        f"Shares of the symbols{_among(data, main)} over the sequences that have an observation at"
-        f" the step, their first step being 1.{data.weighting}",
-        head=("step", "observed", *(labels_of(data)[k] for k in main)), rows=rows,
-        shown=_STEPS_SHOWN,
+        f"Shares of the symbols{among} over the sequences that have an observation at the step,"
+        f" their first step being 1.{data.weighting}",
+        head=("step", "observed", *names), rows=rows, shown=_STEPS_SHOWN,
     )  # fmt: skip
 
 
 # --------------------------------------------------------------------------- who differs
 
 
-class StandingOut(NamedTuple):
-    """What may set a sequence apart.
+def standing_out(
+    past: StepProbs, change: NextChange, by_change: IntArray
+) -> tuple[Section, list[int]]:
+    """What may set sequences apart, a row for each that stands out, and which ones these are.
 
-    Attributes
+    The geometric mean of the probabilities of a sequence's symbols is 1 where nothing was observed;
+    its gap are the most missing steps in a row.
+
+    Parameters
     ----------
-    changes : array, ``(num_sequences,)``
-        Probability that the next symbol is another than the last; nan where none was observed.
-    predicted : array, ``(num_sequences,)``
-        Geometric mean of the probabilities of its symbols, as `predict` gives them; 1 where
-        nothing was.
-    gaps : int array, ``(num_sequences,)``
-        Most missing steps in a row.
+    past, change
+        What a run says of the steps, and of those ahead.
+    by_change : int array
+        Sequences, the likeliest to change first.
     """
-
-    changes: FloatArray
-    predicted: FloatArray
-    gaps: IntArray
-
-    @classmethod
-    def of(cls, past: StepProbs, change: NextChange) -> "StandingOut":
-        """What a run says of the steps and of those ahead."""
-        data, size = past.sequences, past.sequences.num_sequences
-        step, sequence = data.step_of_entry, data.sequence_of_step
-        logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
-        sums = np.bincount(sequence[step], data.counts * logs, size)
-        times = np.bincount(sequence, data.totals, size)
-        bounds = np.union1d(data.offsets, np.flatnonzero(data.totals > 0))
-        # all steps between two of these are missing, and the first if it was not observed
-        runs = np.diff(bounds) - (data.totals[bounds[:-1]] > 0)
-        gaps = np.zeros(size, dtype=np.int64)
-        np.maximum.at(gaps, sequence[bounds[:-1]], runs)
-        return cls(change.lasts[:, 0], np.exp(sums / np.maximum(times, 1)), gaps)
-
-    @property
-    def by_change(self) -> IntArray:
-        """Sequences, the likeliest to change first."""
-        return np.argsort(np.nan_to_num(-self.changes, nan=np.inf), kind="stable")
-
-    def reasons(self) -> dict[int, list[str]]:
-        """Why a sequence stands out: the first few of each reason."""
-        reasons: dict[int, list[str]] = {}
-        ranked = {
-            "likely to change": self.by_change[: int((self.changes >= 0.01).sum())],
-            "predicted worst": np.argsort(self.predicted, kind="stable"),
-            "long gap": np.argsort(-self.gaps, kind="stable")[: int((self.gaps > 0).sum())],
-        }  # fmt: skip
-        for reason, order in ranked.items():
-            for s in order[:_EACH].tolist():
-                reasons.setdefault(s, []).append(reason)
-        return reasons
-
-    def section(self, data: Sequences) -> Section:
-        """A row for each sequence that stands out."""
-        rows = [
-            (
-                label_of(data, s), ", ".join(why), number(2)(self.changes[s]),
-                f"{self.predicted[s]:.2f}", str(self.gaps[s]),
-            )
-            for s, why in self.reasons().items()
-        ]  # fmt: skip
-        return Section(
-            "Sequences that stand out",
-            f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
-            " the lowest probabilities (geometric mean), and those with most missing steps in a"
-            " row. All others are in the tables below.",
-            head=(key_of(data), "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
-        )  # fmt: skip
+    data, size, changes = past.sequences, past.sequences.num_sequences, change.lasts[:, 0]
+    step, sequence = data.step_of_entry, data.sequence_of_step
+    logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
+    sums = np.bincount(sequence[step], data.counts * logs, size)
+    predicted = np.exp(sums / np.maximum(np.bincount(sequence, data.totals, size), 1))
+    bounds = np.union1d(data.offsets, np.flatnonzero(data.observed))
+    # all steps between two of these are missing, and the first if it was not observed
+    runs = np.diff(bounds) - data.observed[bounds[:-1]]
+    gaps = np.zeros(size, dtype=np.int64)
+    np.maximum.at(gaps, sequence[bounds[:-1]], runs)
+    ranked = {
+        "likely to change": by_change[: int((changes >= 0.01).sum())],
+        "predicted worst": np.argsort(predicted, kind="stable"),
+        "long gap": np.argsort(-gaps, kind="stable")[: int((gaps > 0).sum())],
+    }
+    reasons: dict[int, list[str]] = {}
+    for reason, order in ranked.items():
+        for s in order[:_EACH].tolist():
+            reasons.setdefault(s, []).append(reason)
+    rows = []
+    for s, why in reasons.items():
+        numbers = number(2)(changes[s]), f"{predicted[s]:.2f}", str(gaps[s])
+        rows.append((label_of(data, s), ", ".join(why), *numbers))
+    section = Section(
+        "Sequences that stand out",
+        f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
+        " the lowest probabilities (geometric mean), and those with most missing steps in a"
+        " row. All others are in the tables below.",
+        head=(key_of(data), "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
+    )  # fmt: skip
+    return section, [*reasons]
 
 
 def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]]:

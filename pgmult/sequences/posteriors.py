@@ -100,16 +100,12 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
         cells, size = table_of(sequences.design), sequences.num_steps
         sequences = sequences.with_design(design.like(cells, new_levels=True, num_rows=size))
     if isinstance(model, MultinomialTrend) and not run.is_of(sequences):
-        raise ValueError(
-            "data must be the sequences that the run is of, for MultinomialTrend goes on from their"
-            " ends alone, got others (sample a run of them)"
-        )
+        raise ValueError("data of MultinomialTrend must be those of the run (sample a run of them)")
     symbols, labels = sequences.labels, run.coords.get("symbol")
     if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(
-            f"data must have the posterior's {len(labels)} symbols, {few_of(labels)}, got"
-            f" {len(symbols)}, {few_of(symbols)} (give as_sequences their alphabet= or"
-            " num_symbols=)"
+            f"data must have the run's {len(labels)} symbols, {few_of(labels)}, got {len(symbols)},"
+            f" {few_of(symbols)} (give as_sequences their alphabet= or num_symbols=)"
         )
     if isinstance(of_run, Sequences):  # what sticks break by
         sequences = replace(sequences, order=of_run.order)
@@ -165,15 +161,11 @@ def state_space_draws(
     return [p.continued(draw["last_states"]) for p, draw in zip(points, draws, strict=True)]
 
 
-def states_of(run: Posterior, max_draws: int) -> list[FloatArray]:
-    """The states of every step, of `draws_of` as many draws; with noise where that was kept."""
-    names = ["states", *(["noise"] if "noise" in run else [])]
-    return [joined_states(draw) for draw in draws_of(run, names, max_draws)]
-
-
 def points_and_states(run: Posterior, most: int) -> Iterator[tuple[StateSpaceDraw, FloatArray]]:
-    """The parameters of each draw, and the states of every step."""
-    return zip(state_space_draws(run, most), states_of(run, most), strict=True)
+    """The parameters of each draw, and the states of every step, with noise where it was kept."""
+    names = ["states", *(["noise"] if "noise" in run else [])]
+    states = map(joined_states, draws_of(run, names, most))
+    return zip(state_space_draws(run, most), states, strict=True)
 
 
 def refuse_without_last_states(run: Posterior) -> None:

@@ -30,11 +30,7 @@ from pgmult.sequences.data.sequences import Sequences, few_of
 from pgmult.sequences.figures import labels_of, name_of, seen_symbols
 from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import grouping_columns, input_sections
-from pgmult.sequences.models.hmm import MultinomialHMM
-from pgmult.sequences.models.lds import MultinomialLDS
-from pgmult.sequences.models.markov import MarkovChain
-from pgmult.sequences.models.mixed_markov import MixedMarkovChain
-from pgmult.sequences.models.trend import MultinomialTrend
+from pgmult.sequences.models import hmm, lds, markov, mixed_markov, trend
 from pgmult.sequences.posteriors import HasStateSpace, sequences_of
 from pgmult.sequences.scores.rivals import compare
 from pgmult.sequences.states import states
@@ -108,8 +104,8 @@ def report(
     past = predict(run, **how)
     how |= {"inputs": _inputs_ahead(data, far, held_out), "simulate_to": far}
     ahead = forecast(run, steps, random_seed=random_seed, **how)
-    is_chain = isinstance(run.model, MarkovChain | MixedMarkovChain)
-    is_trend = isinstance(run.model, MultinomialTrend)
+    is_chain = isinstance(run.model, markov.MarkovChain | mixed_markov.MixedMarkovChain)
+    is_trend = isinstance(run.model, trend.MultinomialTrend)
     change, channels = ahead.next_change(), range(max(1, len(data.channels)))
     past, coming = past.of_channel(0), [ahead.of_channel(number) for number in channels]
     ahead, about = coming[0], {"data": data_in_words(data)}
@@ -127,11 +123,11 @@ def report(
     verdict.append(Leading(_next(ahead), "What comes next"))
     verdict.append(Leading(_lasting(change), "The next change of symbol"))
     sections, path, is_panel = list[Section](), None, panels.is_panel(data)
-    if isinstance(run.model, MultinomialHMM) and not is_chain:
+    if isinstance(run.model, hmm.MultinomialHMM) and not is_chain:
         hidden = states(run, probability=probability, max_draws=max_draws)
         path = hidden.path
         sections.append(hidden.section())
-    if isinstance(run.model, MultinomialHMM | MarkovChain):
+    if isinstance(run.model, hmm.MultinomialHMM | markov.MarkovChain):
         moves = transitions(run, probability=probability, max_draws=few)
         if len(moves.before) <= _MOST_ROWS and len(moves.after) <= _MOST_NAMED:
             sections += _transitions(moves, steps, _never_left(run, data) if is_chain else "")
@@ -141,17 +137,18 @@ def report(
     if data.design is not None:
         verdict[:0], of_inputs = input_sections(run, probability, max_draws)
         sections += of_inputs
-        if isinstance(run.model, MixedMarkovChain):
+        if isinstance(run.model, mixed_markov.MixedMarkovChain):
             sections += _by_inputs(run, probability, few)
     order, shown = np.arange(data.num_sequences), np.argsort(-data.lengths, kind="stable")
     if is_panel:
-        apart = panels.StandingOut.of(past, change)
+        order = np.argsort(np.nan_to_num(-change.lasts[:, 0], nan=np.inf), kind="stable")
+        apart, which = panels.standing_out(past, change, order)
         sections += [] if is_chain else [panels.pairs_in_data(data)]
-        sections += [panels.shares_by_step(data), apart.section(data)]
-        order, shown = apart.by_change, np.array(list(apart.reasons()))
+        sections += [panels.shares_by_step(data), apart]
+        shown = np.array(which)
     sections.append(_observed(data, path))
     hint = " Inputs are those of the last step." * (data.design is not None and held_out is None)
-    if isinstance(run.model, MultinomialLDS) and run.model.is_noisy(run.data):
+    if isinstance(run.model, lds.MultinomialLDS) and run.model.is_noisy(run.data):
         hint += _NARROW
     percent = f"{round(100 * probability)} % interval"
     sections += [_coming(one, percent, hint, order, n) for n, one in enumerate(coming)]
@@ -353,16 +350,15 @@ def _swings(run: Posterior) -> list[str]:
     transition = np.asarray(run["transition"])
     values = np.linalg.eigvals(transition.reshape(-1, *transition.shape[2:]))
     steady = (values.imag > 1e-3) & (np.abs(values) > 0.8)
-    count = np.bincount(steady.sum(axis=1)).argmax()
-    draws = values[steady.sum(axis=1) == count]
-    if count == 0 or len(draws) < 0.8 * len(values):
+    angles, number = np.sort(np.where(steady, np.angle(values), np.inf)), steady.sum(axis=1)
+    count = np.bincount(number).argmax()
+    if (number == count).mean() < 0.8:
         return []
-    angles = np.sort(np.where((draws.imag > 1e-3) & (np.abs(draws) > 0.8), np.angle(draws), np.inf))
-    ends = np.quantile(2.0 * np.pi / angles[:, :count], [0.5, 0.05, 0.95], axis=0).T
+    draws = 2.0 * np.pi / angles[number == count, :count]
+    ends = np.quantile(draws, [0.5, 0.05, 0.95], axis=0).T
     periods = [str(Interval(p, low, high, ".1f")) for p, low, high in ends if high < 1.25 * low]
-    if not periods:
-        return []
-    return [f"They swing with a period of {' and of '.join(periods)} steps (90 % interval)."]
+    sentence = f"They swing with a period of {' and of '.join(periods)} steps (90 % interval)."
+    return [sentence] if periods else []
 
 
 def _next(ahead: Forecast) -> str:
@@ -445,24 +441,16 @@ def data_in_words(data: Sequences) -> str:
 def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     """The forecast of what was held out, beside shares of all symbols."""
     if held_out.num_sequences != data.num_sequences or held_out.num_symbols != data.num_symbols:
-        raise ValueError(
-            f"held_out must continue the {data.num_sequences} sequences of {data.num_symbols}"
-            f" symbols, got {held_out!r}"
-        )
+        wanted = f"{data.num_sequences} sequences of {data.num_symbols} symbols"
+        raise ValueError(f"held_out must continue the {wanted}, got {held_out!r}")
     counts, step = held_out.counts, held_out.step_of_entry
-    sequence, place = figures.places_of(held_out, step)
+    sequence, place = held_out.sequence_of_step[step], held_out.place_of_step[step]
     shares = data.symbol_totals + 1.0
     groups = sequence if data.num_sequences > 1 else step
-    scored, plain = (
-        Score(
-            np.bincount(groups, counts * np.log(np.maximum(p, 1e-300))).astype(np.float64),
-            np.bincount(groups, counts).astype(np.int64),
-        )
-        for p in (
-            ahead.mean[sequence, place, held_out.symbols],
-            (shares / shares.sum())[held_out.symbols],
-        )
-    )
+    probs = ahead.mean[sequence, place, held_out.symbols], (shares / shares.sum())[held_out.symbols]
+    logs = (np.bincount(groups, counts * np.log(np.maximum(p, 1e-300))) for p in probs)
+    sizes = np.bincount(groups, counts).astype(np.int64)
+    scored, plain = (Score(np.asarray(log_p), sizes) for log_p in logs)
     gained = scored.gain_over(plain)
     return (
         f"How the sequences went on ({int(counts.sum()):,} observations that were held out, up to"

@@ -145,22 +145,17 @@ class States(Answer):
 
     def table(self) -> Table:
         """A row for each number: ``state``, ``what``, ``of``, ``mean`` and its interval."""
-        parts: list[tuple[str, Averages, list[str]]] = [
-            ("share", self.shares, [""]), ("duration", self.durations, [""]),
-            ("emission", self.emissions, figures.labels_of(self.sequences)),
-            ("transition", self.transitions, self.names),
-        ]  # fmt: skip
-        rows = [
-            (name, what, other, *(np.atleast_1d(end[m])[j] for end in averages))
-            for m, name in enumerate(self.names)
-            for what, averages, others in parts
-            for j, other in enumerate(others)
-        ]
-        state, what, of, *numbers = (list(column) for column in zip(*rows, strict=True))
-        names = {"state": state, "what": what, "of": of}
+        symbols, states = figures.labels_of(self.sequences), self.names
+        what = ["share", "duration", *["emission"] * len(symbols), *["transition"] * len(states)]
+        of = ["", "", *symbols, *states]
+        names = {
+            "state": [name for name in states for _ in of], "what": what * len(states),
+            "of": of * len(states),
+        }  # fmt: skip
         columns = [Column(name, cells, name) for name, cells in names.items()]
-        values = [np.array(n) for n in numbers]
-        columns += with_interval("mean", values, "mean", self.probability, number(3))
+        ends = zip(self.shares, self.durations, self.emissions, self.transitions, strict=True)
+        numbers = [np.column_stack(of_end).ravel() for of_end in ends]
+        columns += with_interval("mean", numbers, "mean", self.probability, number(3))
         return Table(f"Hidden states, {self._first} first.", columns)
 
     def steps(self) -> Table:
@@ -311,7 +306,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
     orders, means = zip(*map(_matched, probs), strict=True)
     fit = np.asarray(run.sample_stats["log_likelihood"]).mean(axis=1)
     reference = int(np.argmax(fit[: len(chains)]))
-    matches = match_rows(_over_steps(np.array(means)), reference, limit=1.0)
+    matches = match_rows(np.swapaxes(means, 1, 2) + _TINY, reference, limit=1.0)
     alike = np.array([mean[:T, order] for mean, order in zip(means, matches.order, strict=True)])
     both = np.minimum(alike, alike[reference]).sum(axis=1)
     either = np.maximum(alike, alike[reference]).sum(axis=1)
@@ -350,18 +345,11 @@ def draws_with_states(run: Posterior, data: Sequences, max_draws: int) -> Iterat
         yield _Draw(i // size, values, model.state_probs(model.state_of(values), data))
 
 
-def _over_steps(probs: FloatArray) -> FloatArray:
-    """Distribution of each state over the steps, ``(..., num_states, num_steps)``."""
-    rows = np.swapaxes(probs, -1, -2) + _TINY
-    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
-
-
 def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
     """The order of states in each draw that makes them alike, and their mean probabilities."""
-    mean = probs[-1]
-    orders: list[IntArray] = []
+    mean, orders = probs[-1], list[IntArray]()
     for _ in range(_PASSES):
-        pairs = (_over_steps(np.array([mean, one])) for one in probs)
+        pairs = (np.swapaxes([mean, one], 1, 2) + _TINY for one in probs)
         orders = [match_rows(pair, limit=1.0).order[1] for pair in pairs]
         aligned = [one[:, order] for one, order in zip(probs, orders, strict=True)]
         mean = np.mean(aligned, axis=0)

@@ -310,10 +310,8 @@ def transitions(
     most, data = as_positive_int(max_draws, "max_draws"), sequences_of(run)
     settings, names = as_mapping(at, "at"), labels_of(data)
     if (settings or by is not None) and data.design is None:
-        raise ValueError(
-            f"{'by' if by else 'at'} must name an input of the run, and this one has none (fit with"
-            " --inputs, by a model that takes them)"
-        )
+        wanted = "an input of the run, which has none (fit with --inputs)"
+        raise ValueError(f"{'by' if by else 'at'} must name {wanted}")
     if isinstance(run.model, MarkovChain):
         draws = draws_of(run, ["rows"], most)
         probs = run.model.transition_probs({"rows": np.array([d["rows"] for d in draws])})

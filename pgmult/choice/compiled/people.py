@@ -13,25 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgmult.compiled import simd
 from pgmult.compiled.jit import jit
-from pgmult.compiled.simd import (
-    WIDTH,
-    add,
-    add_product,
-    divide,
-    exp_negative,
-    load,
-    multiply,
-    reciprocal_root,
-    splat,
-    store,
-    subtract,
-    subtract_product,
-    where_above,
-)
+from pgmult.compiled.simd import add_product, load, multiply, splat, store, subtract_product
 from pgmult.compiled.vectors import copy, log1p
 
-LANES = WIDTH  # people of a group
+LANES = simd.WIDTH  # people of a group
 _LN2 = math.log(2.0)
 _TWO_52 = 0x4330000000000000  # bits of 2^52
 _BIAS = 2.0**52 + 1023.0
@@ -140,7 +127,7 @@ def _log(x):
 def _exp(x, most):
     """Lane by lane, exp(x), of `most` where x is larger."""
     most = splat(most)
-    return exp_negative(where_above(x, most, most, x))
+    return simd.exp_negative(simd.where_above(x, most, most, x))
 
 
 @jit
@@ -170,15 +157,15 @@ def _expected(choices, group, beta, coef, work, value):
         low, high = LANES * choices.rows[slot] - first, LANES * choices.rows[slot + 1] - first
         total, count = splat(1.0), load(choices.counts, LANES * slot)
         for cell in range(low, high, LANES):
-            total = add(total, load(p, cell))
+            total = simd.add(total, load(p, cell))
         store(totals, LANES * (slot - begin), total)
-        total = divide(count, total)
+        total = simd.divide(count, total)
         for cell in range(low, high, LANES):
             store(p, cell, multiply(total, load(p, cell)))
     for i in range(LANES * (end - begin)):
         totals[i] = choices.counts[LANES * begin + i] * _log(totals[i])
     for i in range(0, LANES * (end - begin), LANES):
-        score = subtract(score, load(totals, i))
+        score = simd.subtract(score, load(totals, i))
     store(value, 0, score)
 
 
@@ -190,7 +177,7 @@ def _slopes(choices, group, coef, p, slope):
     for k in range(coef.shape[0]):
         x, change = choices.x[k], splat(0.0)
         for cell in range(first, last, LANES):
-            away = subtract(load(choices.taken, cell), load(p, cell - first))
+            away = simd.subtract(load(choices.taken, cell), load(p, cell - first))
             change = add_product(change, away, load(x, cell))
         if choices.signs[k] != 0.0:
             change = multiply(change, load(coef[k], 0))
@@ -215,7 +202,7 @@ def _curvature(choices, group, coef, p, J):
             for cell in range(LANES * choices.rows[slot], LANES * choices.rows[slot + 1], LANES):
                 total = add_product(total, load(p, cell - first), load(x, cell))
             store(sums[k], LANES * (slot - begin), total)
-            total = divide(total, where_above(count, zero, count, one))
+            total = simd.divide(total, simd.where_above(count, zero, count, one))
             store(means, LANES * (slot - begin), total)
         for j in range(k + 1):
             other, entry = choices.x[j], zero
@@ -313,7 +300,7 @@ def _invert_root(A):
             entry = load(A[k, j], 0)
             for n in range(j):
                 entry = subtract_product(entry, load(A[k, n], 0), load(A[j, n], 0))
-            scale = reciprocal_root(entry) if j == k else multiply(entry, load(A[j, j], 0))
+            scale = simd.reciprocal_root(entry) if j == k else multiply(entry, load(A[j, j], 0))
             store(A[k, j], 0, scale)
     for k in range(d):
         last = multiply(splat(-1.0), load(A[k, k], 0))

@@ -20,6 +20,7 @@ import numpy as np
 from pgmult.core import tables
 from pgmult.core.labels import labels_of, numbered
 from pgmult.core.tables import Cells, columns_named, exact_columns, missing_in
+from pgmult.core.validate import refuse_rows
 from pgmult.sequences.data.times import read_times
 
 TIME, STATE = "time", "state"  # columns of a table that had a column for each time
@@ -82,13 +83,10 @@ def from_spells(
     if sequence is not None:
         tables.chosen_columns(values, [sequence], "table", "sequence")
         names, whose = numbered(labels_of(values[sequence], sequence))
-    for name in (begin, end):
-        if (missing := missing_in(values[name])).any():
-            raise ValueError(
-                f"column {name!r} must say when each spell {'begins' if name == begin else 'ends'},"
-                f" got nothing at row {int(np.argmax(missing))} (a spell that goes on ends with the"
-                " last observation)"
-            )
+    goes_on = "a spell that goes on ends with the last observation"
+    for name, what in ((begin, "begins"), (end, "ends")):
+        when = f"say when each spell {what}"
+        refuse_rows(missing_in(values[name]), values[name], name, when, goes_on)
     times, clock = read_times(cells[begin], begin, every, week_start)
     last_times, _ = read_times(cells[end], end, every, week_start)
     if clock.unit is None:
@@ -108,11 +106,9 @@ def from_spells(
     if wrong.any():
         i = int(np.argmax(wrong))
         who = "" if names is None else f" of {sequence} {names[whose[i]]}"
+        got = f"row {order[i]}{who} has {begins[i]} to {ends[i]}"
         then = "" if last[i] < first[i] else f", row {order[i + 1]} begins {begins[i + 1]}"
-        raise ValueError(
-            f"spells must not overlap, and end after they begin: row {order[i]}{who} has"
-            f" {begins[i]} to {ends[i]}{then}"
-        )
+        raise ValueError(f"spells must not overlap, and end after they begin: {got}{then}")
     lengths = np.maximum(stop - first, 0)
     rows = np.repeat(order, lengths)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -122,25 +118,29 @@ def from_spells(
 
 
 def in_steps(
-    table: Any, columns: Mapping[str, Any], wide: str | Sequence[str] | None
-) -> tuple[Any, dict[str, Any]]:
+    table: Any, columns: Mapping[str, Any], wide: str | Sequence[str] | None,
+    every: str | int | None, week_start: str,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """A table with a row for each step, and the columns of `sequences_of` there.
 
     Parameters
     ----------
     table : data frame, or mapping from name to column
     columns : mapping
-        ``symbol``, ``sequence``, ``time``, ``count``, ``begin``, ``end``, ``every`` and
-        ``week_start``, each a str or None.
-    wide : str or sequence of str, optional
+        ``symbol``, ``sequence``, ``time``, ``count``, ``begin``, ``end`` and others.
+    wide, every, week_start
+        As in `sequences_of`.
     """
     named = dict(columns)
     begin, end = named.pop("begin"), named.pop("end")
+
+    def left_out(names: Sequence[str], where: str) -> None:
+        if given := [name for name in names if columns[name] is not None]:
+            raise ValueError(f"{given[0]} must be left out where {where}")
+
     if wide is not None:
-        taken = [name for name in ("symbol", "time", "count", "known") if named.get(name)]
-        if taken or begin or end:
-            what = taken[0] if taken else "begin and end"
-            raise ValueError(f"{what} must be left out where wide names columns of times")
+        taken = ("symbol", "time", "count", "known", "begin", "end")
+        left_out(taken, "wide names columns of times")
         long = from_wide(table, wide)
         if named["sequence"] is None:  # a row is a sequence
             size = len(columns_named(list(exact_columns(table, "table")), wide))
@@ -151,11 +151,6 @@ def in_steps(
         raise ValueError(f"begin and end must both be columns, got {begin!r} and {end!r}")
     if begin is None:
         return table, named
-    for name in ("time", "count"):
-        if named[name] is not None:
-            raise ValueError(f"{name} must be left out where rows are spells, with begin and end")
-    spells = from_spells(
-        table, named["symbol"], begin, end, sequence=named["sequence"], every=named["every"],
-        week_start=named["week_start"],
-    )  # fmt: skip
-    return spells, {**named, "time": begin}
+    left_out(("time", "count"), "rows are spells, with begin and end")
+    how = {"sequence": named["sequence"], "every": every, "week_start": week_start}
+    return from_spells(table, named["symbol"], begin, end, **how), {**named, "time": begin}

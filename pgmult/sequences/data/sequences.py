@@ -404,10 +404,8 @@ class Sequences:
         )  # fmt: skip
         if self.design is not None:
             if inputs is None:
-                raise ValueError(
-                    f"inputs must say what acts on the steps ahead, a table with {count} rows, one"
-                    f" for each of {steps} steps of each sequence (inputs=, --future)"
-                )
+                wanted = f"{count} rows, one for each of {steps} steps of each sequence"
+                raise ValueError(f"inputs (--future) must have what acts on steps ahead: {wanted}")
             if isinstance(inputs, np.ndarray):
                 inputs = inputs.reshape(-1, inputs.shape[-1])
             if not isinstance(inputs, Design):
@@ -555,7 +553,10 @@ def as_sequences(
     if inputs is not None:
         changes["inputs"] = _as_inputs(inputs, data.lengths)
     if names is not None:
-        changes["names"] = _as_names(names, data.num_sequences)
+        changes["names"] = one_each = np.array(as_strings(names, "names"), dtype=np.str_)
+        if len(one_each) != data.num_sequences:
+            wanted = f"one a sequence, {data.num_sequences}"
+            raise ValueError(f"names must be {wanted}, got {len(one_each)}")
     if order is not None:
         changes["order"] = as_order(order, data.symbol_totals)
     return replace(data, **changes) if changes else data
@@ -569,10 +570,8 @@ def _read(data: object, num_symbols: int | None, alphabet: _Names) -> tuple[Sequ
             columns = [str(column) for column in cells.columns]
             alphabet = columns if alphabet is None else alphabet
             if columns != list(alphabet):
-                raise ValueError(
-                    f"the columns of sequence {s + 1} must be the alphabet, {few_of(alphabet)}, got"
-                    f" {few_of(columns)}"
-                )
+                wanted = f"the alphabet, {few_of(alphabet)}, got {few_of(columns)}"
+                raise ValueError(f"the columns of sequence {s + 1} must be {wanted}")
         kind, cells = _as_part(cells, s)
         kinds.add(kind)
         parts.append(cells)
@@ -583,28 +582,19 @@ def _read(data: object, num_symbols: int | None, alphabet: _Names) -> tuple[Sequ
         raise ValueError(f"data must have steps, sequence {lengths.argmin() + 1} is empty")
     if len(kinds) > 1:
         raise ValueError(f"data must be of one kind, got {' and '.join(sorted(kinds))}")
-    requested = num_symbols
     if "labels" in kinds:
         parts, alphabet = _number_labels(parts, alphabet)
-        num_symbols = _agreed(num_symbols, len(alphabet))
-    if "counts" in kinds:
-        table = _from_counts(parts)
-        num_symbols = _agreed(num_symbols, table.shape[1])
-    else:
-        asked = num_symbols if num_symbols or alphabet is None else len(alphabet)
-        table = _from_symbols(parts, asked)
-        num_symbols = table.shape[1]
-    if requested is None and num_symbols > _MOST_SYMBOLS:
-        raise ValueError(
-            f"data must be symbols below {_MOST_SYMBOLS:,} unless num_symbols is given, got"
-            f" {num_symbols - 1:,}"
-        )
-    if num_symbols < 2:
-        raise ValueError(f"data must have at least 2 symbols, got {num_symbols}")
+    asked = num_symbols if alphabet is None else len(alphabet)
+    table = _from_counts(parts) if "counts" in kinds else _from_symbols(parts, asked)
+    size = _agreed(num_symbols, table.shape[1])
+    if num_symbols is None and size > _MOST_SYMBOLS:
+        wanted = f"symbols below {_MOST_SYMBOLS:,} unless num_symbols is given"
+        raise ValueError(f"data must be {wanted}, got {size - 1:,}")
+    if size < 2:
+        raise ValueError(f"data must have at least 2 symbols, got {size}")
     if not table.nnz:
         raise ValueError("data must hold an observation: all steps are missing")
-    order = np.arange(num_symbols)
-    return Sequences(_ends(lengths), *_arrays_of(table), num_symbols, order), alphabet
+    return Sequences(_ends(lengths), *_arrays_of(table), size, np.arange(size)), alphabet
 
 
 _OF_A_WORD = 20  # characters, at most, on average
@@ -661,9 +651,8 @@ def _refuse_texts(cells: Array) -> None:
     lengths = [len(word) for word in words]
     if max(lengths) > 1 and (len(set(words)) == len(words) or np.mean(lengths) > _OF_A_WORD):
         raise ValueError(
-            f"data must be sequences, got a column of {len(words):,} strings such as"
-            f" {brief(words[0])}: list(data) takes each for a sequence of characters, [data] all of"
-            " them for one sequence of words"
+            f"data must be sequences, got strings such as {brief(words[0])}: list(data) makes each"
+            " a sequence of characters, [data] makes all of them one sequence of words"
         )
 
 
@@ -676,10 +665,8 @@ def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array
     elif isinstance(cells, _Table):
         name, cells = cells.columns[0], cells.to_numpy()
         if cells.dtype == object:
-            raise TypeError(
-                "data must hold integers, strings or counts, got a data frame of other cells in"
-                f" sequence {s + 1} (give a column of lists or strings alone: frame[{name!r}])"
-            )
+            hint = f"give a column of lists or strings alone: frame[{name!r}]"
+            raise TypeError(f"data must hold integers, strings or counts, got other cells ({hint})")
     elif isinstance(cells, _Column):
         missing, cells = np.asarray(cells.isna()), cells.to_numpy()
         if cells.dtype == object:
@@ -688,8 +675,7 @@ def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array
     elif not isinstance(cells, list | tuple | np.ndarray):
         raise TypeError(
             "data must be a list, string, array, Series or DataFrame of counts for each sequence,"
-            f" got {brief(cells)} for number {s + 1} (decode bytes; give values of a dict and"
-            " names=)"
+            f" got {brief(cells)} (decode bytes; give values of a dict and names=)"
         )
     if isinstance(cells, list | tuple) and any(isinstance(x, str) for x in cells):
         labels = np.empty(len(cells), dtype=object)
@@ -754,10 +740,8 @@ def _number_labels(parts: list[Array], alphabet: _Names) -> tuple[list[Any], Any
     for s, words in enumerate(parts):
         for t, word in enumerate(words):
             if word not in number:
-                raise ValueError(
-                    f"data must be labels of the alphabet of symbols, got {word!r} at step {t + 1}"
-                    f" of sequence {s + 1} (a missing step is None)"
-                )
+                got = f"{word!r} at step {t + 1} of sequence {s + 1} (a missing step is None)"
+                raise ValueError(f"data must be labels of the alphabet of symbols, got {got}")
     return [np.array([number[x] for x in words], dtype=np.int64) for words in parts], labels
 
 
@@ -766,11 +750,9 @@ def _from_symbols(parts: list[NDArray[Any]], num_symbols: int | None) -> scipy.s
     for s, row in enumerate(parts):
         bad = ~((row >= -1) & (row < top) & (row == np.floor(row)))
         if bad.any():
-            t = int(np.argmax(bad))
-            raise ValueError(
-                f"data must be symbols from 0 to {'K - 1' if num_symbols is None else top - 1},"
-                f" got {row[t]} at step {t + 1} of sequence {s + 1} (a missing step is -1)"
-            )
+            t, last = int(np.argmax(bad)), "K - 1" if num_symbols is None else top - 1
+            got = f"{row[t]} at step {t + 1} of sequence {s + 1} (a missing step is -1)"
+            raise ValueError(f"data must be symbols from 0 to {last}, got {got}")
     steps = np.concatenate([row.astype(np.int32) for row in parts])
     symbols = steps[steps >= 0]
     if num_symbols is None:
@@ -789,10 +771,8 @@ def _from_counts(parts: list[Any]) -> scipy.sparse.csr_array:
         else:
             matrix = scipy.sparse.csr_array(as_counts(cells, f"data's counts of sequence {s + 1}"))
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
-            raise ValueError(
-                f"data must count the same symbols in every sequence, got {matrix.shape[1]}"
-                f" columns in sequence {s + 1} and {matrices[0].shape[1]} in sequence 1"
-            )
+            got = f"{matrix.shape[1]} columns in sequence {s + 1} and {matrices[0].shape[1]} in 1"
+            raise ValueError(f"data must count the same symbols in every sequence, got {got}")
         matrices.append(matrix)
     table = scipy.sparse.csr_array(scipy.sparse.vstack(matrices, format="csr"))
     largest = int(table.data.max(initial=0))  # sums of larger ones may not fit in 64 bits
@@ -810,13 +790,6 @@ def _as_labels(labels: Sequence[str] | NDArray[np.str_], num_symbols: int) -> ND
     if not len(array) == len(different := np.unique(array)) == num_symbols:
         got = f"{len(array)} of which {len(different)} differ"
         raise ValueError(f"alphabet must have {num_symbols} different labels, got {got}")
-    return array
-
-
-def _as_names(names: Sequence[str] | NDArray[np.str_], num_sequences: int) -> NDArray[np.str_]:
-    array = np.asarray(as_strings(names, "names"), dtype=np.str_)
-    if array.shape != (num_sequences,):
-        raise ValueError(f"names must be one a sequence, {num_sequences}, got shape {array.shape}")
     return array
 
 
@@ -842,10 +815,8 @@ def sequences_for(model: str, data: object, *takes: str) -> Sequences:
     """
     sequences = as_sequences(data)
     if sequences.channels and "channels" not in takes:
-        raise ValueError(
-            f"{model} takes one channel, the sequences have {len(sequences.channels)}"
-            " (MultinomialHMM takes several)"
-        )
+        got = f"{len(sequences.channels)} (MultinomialHMM takes several)"
+        raise ValueError(f"{model} takes one channel, the sequences have {got}")
     if sequences.known.size and "known states" not in takes:
         raise ValueError(f"{model} has no hidden states (MultinomialHMM and MixedHMM have)")
     if (sequences.inputs is not None or sequences.design is not None) and "inputs" not in takes:

@@ -37,7 +37,6 @@ from pgmult.formulas.language import parse
 from pgmult.sequences.data import times
 from pgmult.sequences.data.forms import in_steps
 from pgmult.sequences.data.sequences import Sequences, as_sequences, in_channels, in_one_form
-from pgmult.sequences.data.times import Clock, in_passed_time, read_times
 
 _MOST_STEPS = 10**8
 _FEW_TWICE = 0.1  # of the times that have a row
@@ -131,14 +130,14 @@ def sequences_of(
         "end": end, "weight": weight, "known": known,
     }  # fmt: skip
     tables.one_role_each(roles)
-    table, named = in_steps(table, {**roles, "every": every, "week_start": week_start}, wide)
+    table, named = in_steps(table, roles, wide, every, week_start)
     only, sequence, time = (named[name] for name in ("symbol", "sequence", "time"))
-    columns, cells = tables.as_columns(table, "table"), exact_columns(table, "table")
+    cells = exact_columns(table, "table")
     if only is None:
         raise ValueError("symbol must name the column of the symbols, got None")
 
     def column(name: str, argument: str) -> NDArray[Any]:
-        return tables.chosen_columns(columns, [name], "table", argument)[name]
+        return tables.chosen_columns(cells, [name], "table", argument)[name].values
 
     def labelled(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
         names, number = numbered(in_one_form(labels, f"column {name!r}"))
@@ -166,16 +165,16 @@ def sequences_of(
     if time is None:
         if every is not None:
             raise ValueError(f"every must be left out where there is no time, got {every!r}")
-        step, clock = _places_within(of_sequence), Clock()
+        step, clock = _places_within(of_sequence), times.Clock()
     else:
         column(time, "time")
-        whens, clock = read_times(cells[time], time, every, week_start)
-        passed = in_passed_time(whens, clock.unit, of_sequence, time)
+        whens, clock = times.read_times(cells[time], time, every, week_start)
+        passed = times.in_passed_time(whens, clock.unit, of_sequence, time)
         step = clock.steps(passed, time)
         times.refuse_moved_times(passed, of_sequence, clock, time)
         if count is None:
-            free = [name for name in columns if name not in named.values()]
-            others = {name: columns[name][~unknown] for name in free}
+            free = [name for name in cells if name not in named.values()]
+            others = {name: cells[name].values[~unknown] for name in free}
             observed = passed[~unknown], of_sequence[~unknown], of_symbol[~unknown]
             is_twice = _refuse_rows_of_others(observed, names, others)
             days = whens.values.astype("datetime64[D]") if whens.values.dtype.kind == "M" else step
@@ -185,22 +184,22 @@ def sequences_of(
     np.minimum.at(starts, of_sequence, step)
     np.maximum.at(ends, of_sequence, step)
     if (longest := int((ends - starts).max()) + 1) > _MOST_STEPS:
-        raise ValueError(
-            f"time must not leave more than {_MOST_STEPS:,} steps in a sequence, got {longest:,}"
-            " (another every=, or times in larger units)"
-        )
+        got = f"{longest:,} (another every=, or times in larger units)"
+        raise ValueError(f"time must leave at most {_MOST_STEPS:,} steps in a sequence, got {got}")
     offsets = np.concatenate([[0], np.cumsum(ends - starts + 1)])
     place = offsets[of_sequence] + step - starts[of_sequence]
     entries = number[~unknown], (place[~unknown], of_symbol[~unknown])
     counts = scipy.sparse.csr_array(entries, shape=(offsets[-1], len(symbols)))
     if time is not None and every is None:
         times.refuse_sparse_steps(whens.values, of_sequence, place, int(offsets[-1]), time)
-    sequences = as_sequences([counts], alphabet=symbols.tolist(), order=order)
-    keys = (sequence or "", time or "")
-    sequences = replace(sequences, offsets=offsets, names=names, keys=keys)
+    weights = None
     if weight is not None:
         weights = _weights_of(column(weight, "weight"), weight, of_sequence)
-        sequences = replace(sequences, weights=weights)
+    sequences = replace(
+        as_sequences([counts], alphabet=symbols.tolist(), order=order), offsets=offsets,
+        names=names, keys=(sequence or "", time or ""), weights=weights, every=clock.every,
+        starts=None if time is None else clock.times(starts),
+    )  # fmt: skip
     if known is not None:
         states = _states_of_steps(column(known, "known"), known, place, sequences.num_steps)
         sequences = sequences.with_known_states(states)
@@ -208,9 +207,7 @@ def sequences_of(
         with under_name("inputs", of="formula"):
             design = _design_of(inputs, cells, place, unknown, sequences, maps)
         sequences = sequences.with_design(design)
-    if time is None:
-        return sequences
-    return replace(sequences, starts=clock.times(starts), every=clock.every)
+    return sequences
 
 
 def _design_of(
@@ -287,8 +284,7 @@ def _refuse_rows_of_others(
             raise ValueError(
                 f"sequence must be a column where a time has several rows: {often.max()} rows of"
                 f" {times[np.argmax(is_twice > 1)]} are of different {name!r}, so sequence={name!r}"
-                " says whose they are (leave that column out of the table if all are observations"
-                " of one sequence)"
+                " says whose they are (drop that column if all are of one sequence)"
             )
     return is_twice
 
@@ -326,19 +322,15 @@ def _inputs_of_steps(
 
     A row without a symbol need not have inputs. The first steps have those of the step after.
     """
-    if lacking := [name for name in needed if name not in cells]:
-        names = ", ".join(map(repr, cells))
-        raise ValueError(f"inputs must name columns of the table, {names}, got {lacking[0]!r}")
     telling = np.ones(len(place), dtype=np.bool_)
-    for name in needed:
-        missing = missing_in(cells[name].values)
+    for name, column in tables.chosen_columns(cells, needed, "the table", "inputs").items():
+        missing = missing_in(column.values)
         if (bad := np.flatnonzero(missing & ~unknown)).size:
             s = data.sequence_of_step[place[bad[0]]]
             who = "" if data.names is None else f", of {data.keys[0]} {data.names[s]}"
             raise ValueError(
                 f"column {name!r} must have a value in every row with a symbol, got none at row"
-                f" {bad[0]}{who} ({len(bad)} such rows: fill in a value, or leave out the symbol,"
-                " as --drop-incomplete does)"
+                f" {bad[0]}{who} ({len(bad)} such rows; --drop-incomplete leaves out the symbol)"
             )
         telling &= ~missing
     rows = np.flatnonzero(telling)[::-1]
@@ -355,9 +347,9 @@ def _inputs_of_steps(
         raise ValueError(f"inputs must have a value in each sequence, got none of {name}")
     filled, varies = dict[str, Cells](), np.zeros(data.num_steps, dtype=np.bool_)
     for name in needed:
-        column = cells[name].values
-        differs = telling & (column != column[source[place]])
-        refuse_rows(differs, column, name, "be the same in all rows of a step")
+        values = cells[name].values
+        differs = telling & (values != values[source[place]])
+        refuse_rows(differs, values, name, "be the same in all rows of a step")
         filled[name] = cells[name].take(source[nearest])
         varies |= filled[name].values != filled[name].values[firsts]
     changing = np.isin(firsts, firsts[varies])  # sequences whose inputs change
@@ -383,17 +375,16 @@ def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     ValueError
         If a step ahead has no row.
     """
-    cells, columns = exact_columns(table, "inputs"), tables.as_columns(table, "inputs")
-    sequence, time = data.keys
+    cells, (sequence, time) = exact_columns(table, "inputs"), data.keys
     of_sequence = np.zeros(len(next(iter(cells.values())).values), dtype=np.int64)
     if sequence:
-        whose = tables.chosen_columns(columns, [sequence], "inputs", "sequence")[sequence]
+        whose = tables.chosen_columns(cells, [sequence], "inputs", "sequence")[sequence]
         assert data.names is not None  # of that column
-        labels = in_one_form(labels_of(whose, sequence), f"column {sequence!r}")
+        labels = in_one_form(labels_of(whose.values, sequence), f"column {sequence!r}")
         of_sequence = find_labels(data.names, labels, sequence)
     if time:
-        tables.chosen_columns(columns, [time], "inputs", "time")
-        ahead = _steps_after(data, cells[time], of_sequence)
+        whens = tables.chosen_columns(cells, [time], "inputs", "time")[time]
+        ahead = _steps_after(data, whens, of_sequence)
     else:
         ahead = _places_within(of_sequence)
     rows = np.full((data.num_sequences, steps), -1)
@@ -401,25 +392,21 @@ def future_of(data: Sequences, table: object, steps: int) -> dict[str, Cells]:
     rows[of_sequence[fits], ahead[fits]] = np.flatnonzero(fits)
     if (rows < 0).any():
         s, t = (int(i[0]) for i in np.nonzero(rows < 0))
-        raise ValueError(
-            f"inputs must have a row for each of the {steps} steps ahead of each sequence, got none"
-            f" for step {t + 1} of {_name_of(data, s)}"
-        )
+        got = f"none for step {t + 1} of {_name_of(data, s)}"
+        raise ValueError(f"inputs must have a row for each of the {steps} steps ahead, got {got}")
     return {name: column.take(rows.ravel()) for name, column in cells.items()}
 
 
-def _steps_after(data: Sequences, times: Cells, sequence: IntArray) -> IntArray:
+def _steps_after(data: Sequences, cells: Cells, sequence: IntArray) -> IntArray:
     """How many steps after its sequence's last each time is, from 0."""
     assert data.starts is not None
     starts, name = data.starts[sequence], data.keys[1]
-    if starts.dtype.kind == "M":
-        dates = dates_of(times.values)
-        times = times if dates is None else Cells(dates)
-        if times.values.dtype.kind != "M":
+    unit = np.datetime_data(starts.dtype)[0] if starts.dtype.kind == "M" else None
+    if unit is not None:
+        dates = dates_of(cells.values)
+        cells = cells if dates is None else Cells(dates)
+        if cells.values.dtype.kind != "M":
             raise ValueError(f"column {name!r} must have dates, as before")
-        unit = np.datetime_data(starts.dtype)[0]
-        whens = in_passed_time(times, unit, sequence, name).astype(starts.dtype)
-        gone = (whens - starts).astype(np.int64) // data.every
-    else:
-        gone = (Clock().steps(times.values, name) - starts) // data.every
+    passed = times.Clock(unit).steps(times.in_passed_time(cells, unit, sequence, name), name)
+    gone = (passed - starts.astype(np.int64)) // data.every
     return np.asarray(gone - data.lengths[sequence])

@@ -59,10 +59,8 @@ class Clock(NamedTuple):
             cells = times.tolist()
             odd = [not isinstance(x, int | float) or x != x // 1 for x in cells]
             row = odd.index(True) if any(odd) else 0
-            raise ValueError(
-                f"column {name!r} must be whole numbers or dates, of steps, got {cells[row]!r} at"
-                f" row {row} ({_how_to_write(cells[row])})"
-            )
+            got = f"{cells[row]!r} at row {row} ({_how_to_write(cells[row])})"
+            raise ValueError(f"column {name!r} must be whole numbers or dates, of steps, got {got}")
         return np.asarray((numbers - self.origin) // self.every)
 
 
@@ -104,23 +102,19 @@ def read_times(
         return cells, Clock(None, int(every), 0 if numbers is None else int(numbers.min()))
     kind = "strings such as" if times.dtype.kind in "OUS" else "numbers such as"
     row = next((i for i, cell in enumerate(times.tolist()) if not _is_date(cell)), 0)
-    raise ValueError(
-        f"every must be left out where column {name!r} has no dates, got {every!r} and {kind}"
-        f" {str(times[row])!r} at row {row} ({_how_to_write(times[row])})"
-    )
+    got = f"{kind} {str(times[row])!r} at row {row} ({_how_to_write(times[row])})"
+    raise ValueError(f"every must be left out where column {name!r} has no dates, got {got}")
 
 
 def _clock(name: str, every: str | int | None, week_start: str, example: str) -> Clock:
     """The clock of dates, by how long a step is."""
     words = "'year', 'month', 'week', 'day', '2h', '5min', '15s'"
     if every is None:
-        raise ValueError(
-            f"every must say how long a step is where column {name!r} has dates{example}: {words}"
-        )
-    parsed = re.fullmatch(
-        r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", every if isinstance(every, str) else ""
-    )
-    unit = None if parsed is None else _UNITS.get(parsed[2] or "s")
+        where = f"where column {name!r} has dates{example}"
+        raise ValueError(f"every must say how long a step is {where}: {words}")
+    text = every if isinstance(every, str) else ""
+    parsed = re.fullmatch(r"\s*(\d{1,9})?\s*([a-z]+?)s?\s*", text)
+    unit = None if parsed is None else _UNITS.get(parsed[2])
     if parsed is None or unit is None or parsed[1] == "0":
         raise ValueError(f"every must be a length of time, such as {words}, got {brief(every)}")
     number = int(parsed[1] or 1)
@@ -218,9 +212,8 @@ def refuse_moved_times(times: Array, sequence: IntArray, clock: Clock, name: str
     kind = "year" if clock.unit else ""
     length = f"{fits} {kind}s" if kind and fits > 1 else kind or str(fits)
     raise ValueError(
-        f"every must fit all times: of column {name!r}, {numbers[row] + 1970 * bool(kind)} (row"
-        f" {row}) is not a whole number of steps of {clock.every} after the time before it;"
-        f" every={length!r} fits, and steps without a row are missing ones"
+        f"every must fit all times of {name!r}: {numbers[row] + 1970 * bool(kind)} (row {row})"
+        f" is not a whole number of steps of {clock.every} after the one before; {length!r} fits"
     )
 
 

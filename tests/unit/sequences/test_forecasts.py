@@ -164,7 +164,7 @@ REFUSALS = {
     "levels in percent": (
         lambda: forecast(posterior_of(TWO), 1, levels=[5, 95]), "levels must be numbers from 0 to 1"
     ),
-    "no level": (lambda: forecast(posterior_of(TWO), 1, levels=[]), "levels must be one number"),
+    "no level": (lambda: forecast(posterior_of(TWO), 1, levels=[]), "levels must be numbers"),
     "no draws asked for": (
         lambda: predict(posterior_of(TWO), TWO, max_draws=0), "max_draws must be at least 1"
     ),

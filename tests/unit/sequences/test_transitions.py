@@ -227,7 +227,7 @@ def test_filtered_predictions_by_particles():
     np.testing.assert_allclose(filtered.mean[1:], ahead, atol=0.03)
     assert filtered.mean.shape == (6, 2)
     long = as_sequences(["AB" * 200], alphabet="AB")
-    with pytest.raises(ValueError, match="filtered=True takes sequences whose beginnings"):
+    with pytest.raises(ValueError, match="filtered=True takes at most"):
         run.predict(long, filtered=True)
 
 
