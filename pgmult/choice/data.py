@@ -801,8 +801,8 @@ def _check_taken(data: ChoiceRows, columns: Columns, name: str) -> None:
     if max(numbers) == 1 and odd.any() and odd.mean() < _COUNTS:
         at = marked[np.argmax(odd)]
         raise ValueError(
-            f"{name} must be 1 for what was taken, as in nearly all occasions, got {taken[at]:g} at"
-            f" row {data.source[at]} (weights= says how many choices an occasion stands for)"
+            f"{name} must be 1 for what was taken and 0 for others, got {taken[at]:g} at row"
+            f" {data.source[at]}, unlike nearly all (weights= counts the choices of an occasion)"
         )
 
 
@@ -847,8 +847,8 @@ def _random(
     places = {name: i for i, name in enumerate(names.tolist())}
     if lacking := [name for name in asked if name not in places]:
         parsed.refuse(
-            f"{lacking[0]} varies by person and must be an attribute, too, for its mean is learned"
-            f" (attributes: {', '.join(places)}; multiply what is a person's by alternatives)"
+            f"{lacking[0]} varies by person and must stand among the attributes, too:"
+            f" {', '.join(places)} (multiply what belongs to a person by the alternatives)"
         )
     if len(set(asked)) < len(asked):
         parsed.refuse("an attribute varies by person once")
@@ -899,11 +899,9 @@ def _warn_if_separated(data: ChoiceRows) -> None:
     alone = (np.sign(optimum.x) * left <= 0.0).all(axis=0) & ~tied.any(axis=0)
     matters = np.abs(optimum.x) > _SOME
     which = data.names[matters & alone if (matters & alone).any() else matters]
-    warnings.warn(
-        f"{' and '.join(which)} predict{'s' * (len(which) == 1)} every choice without an error, so"
-        " the choices set no bound to the coefficients: only the prior does",
-        stacklevel=3,
-    )
+    verb = "predicts" if len(which) == 1 else "predict"
+    said = f"{' and '.join(which)} {verb} every choice without an error"
+    warnings.warn(f"{said}, so only the prior bounds the coefficients", stacklevel=3)
 
 
 def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:

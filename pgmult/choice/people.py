@@ -207,8 +207,6 @@ def codes_in_words(data: ChoiceRows) -> list[str]:
         values = np.unique(table[name][~data.is_none])
         first, last, few = values[0], values[-1], _FEWEST_CODES <= len(values) <= _MOST_CODES
         if few and first >= 1 and np.array_equal(values, round(first) + np.arange(len(values))):
-            out.append(
-                f"{name} has the whole numbers {first:g} to {last:g} and is read as a number, with"
-                f" one slope: write C({name}) if these are labels."
-            )
+            has = f"{name} has the whole numbers {first:g} to {last:g} and is read as a number"
+            out.append(f"{has}, with one slope: write C({name}) if these are labels.")
     return out

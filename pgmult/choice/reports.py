@@ -93,10 +93,7 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
         " occasion, adds to the log odds of being chosen, on average over people.",
     )  # fmt: skip
-    how = (
-        "Coefficients of the attributes in their own units: the mean over people, and how much"
-        " people differ [90 % interval]."
-    )
+    how = "Coefficients in units of the attributes: mean and differences of people [90 % interval]."
     rows = list(zip(data.names.tolist(), *cells, strict=True))
     return Section(
         "Tastes", how, head=("attribute", *head), figures=[figure], is_drawn=True, rows=rows
@@ -110,19 +107,15 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
     price = price_among(numbers) if price is None else as_choice(price, "price", numbers)
     if price is None:
         how = (
-            f"No attribute is called a price ({', '.join(numbers)}): `pgmult choice worth RUN"
-            " COLUMN` and `elasticities RUN COLUMN` answer in any of them, and `fit --price COLUMN`"
-            " shows them here."
+            f"No attribute is named a price ({', '.join(numbers)}): `fit --price COLUMN` shows them"
+            " here, `pgmult choice worth RUN COLUMN` and `elasticities RUN COLUMN` in any of these."
         )
         return [Section("Worth and elasticities", how)] if numbers else []
     if len(attributes_of(data)) > 1:
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
         sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
-        note = (
-            f"Percent change of the share of the alternative in the first column if {price} of that"
-            " in the second column grows by one percent."
-        )
+        note = f"Percent change of the first one's share if {price} of the second grows by 1 %."
         changes = elasticities(run, price, by=data.named)
         sections.append(_beside(changes, "Elasticities", note, line=0.0))
     return sections

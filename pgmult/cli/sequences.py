@@ -180,27 +180,26 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
 
     These have a page of the first of them, with these notes.
     """
-    from pgmult.sequences import MarkovChain, MixedMarkovChain, MultinomialLDS, MultinomialTrend
-    from pgmult.sequences.models.lds import usual_state_dim
+    from pgmult.sequences.models import lds, markov, mixed_markov, trend
     from pgmult.sequences.scores.rivals import best_model, held_by
 
     allowed = _allowed(options, data)
     chain = "a Markov chain of order"
     models = {
-        "markov": (MarkovChain(1, allowed=allowed), f"{chain} 1"),
-        "markov2": (MarkovChain(2, allowed=allowed), f"{chain} 2"),
+        "markov": (markov.MarkovChain(1, allowed=allowed), f"{chain} 1"),
+        "markov2": (markov.MarkovChain(2, allowed=allowed), f"{chain} 2"),
         **_hidden(options, data),
     }
     if options.model == "markov" and data.design is not None:
-        mixed = MixedMarkovChain(data.num_symbols, allowed=allowed)
+        mixed = mixed_markov.MixedMarkovChain(data.num_symbols, allowed=allowed)
         models["markov"] = mixed, f"{chain} 1 whose transitions depend on {options.inputs}"
-    dims = options.state_dim or (usual_state_dim(data),)
+    dims = options.state_dim or (lds.usual_state_dim(data),)
     for size in dims:
         words = f"probabilities driven by a linear Gaussian state of {size} dimensions"
-        models["lds" if len(dims) == 1 else f"lds {size}"] = MultinomialLDS(size), words
+        models["lds" if len(dims) == 1 else f"lds {size}"] = lds.MultinomialLDS(size), words
     if options.model == "trend":
         memory = max(3, int(data.lengths.max()))
-        return MultinomialTrend(memory), "levels with damped slopes, for each symbol"
+        return trend.MultinomialTrend(memory), "levels with damped slopes, for each symbol"
     asked = [name for name in models if options.model in ("auto", name, name.partition(" ")[0])]
     if len(asked) == 1:
         return models[asked[0]]
@@ -250,7 +249,7 @@ def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | Non
 
 def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[Any, str]]:
     """Hidden Markov models of the numbers of states that were asked for."""
-    from pgmult.sequences import MixedHMM, MultinomialHMM
+    from pgmult.sequences.models import hmm, mixed_hmm
 
     models: dict[str, tuple[Any, str]] = {}
     numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
@@ -260,9 +259,9 @@ def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[A
         formulas = (parts or {where: options.inputs}).items()
         depends = " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas)
     for states in numbers:
-        model = MultinomialHMM(states, stickiness=None)
+        model = hmm.MultinomialHMM(states, stickiness=None)
         if data.design is not None:
-            model = MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
+            model = mixed_hmm.MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
         name = "hmm" if len(numbers) == 1 else f"hmm {states}"
         models[name] = model, f"a hidden Markov model of {states} states{depends}"
     return models
@@ -300,11 +299,9 @@ def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str,
         symbols = sorted(set("".join(entries.values())))
         warn_of_look_alikes(symbols, f"{path} (soft-masked?)")
         if "N" in symbols and set(symbols) <= set("ACGTUNacgtun") and options.max_symbols is None:
-            warnings.warn(
-                f"{path} has N, for unknown bases, and N is a symbol like the others: --max-symbols"
-                f" {data.num_symbols - 1} makes its steps missing, if it is the rarest",
-                stacklevel=2,
-            )
+            hint = f"--max-symbols {data.num_symbols - 1} makes it missing, if it is the rarest"
+            said = f"{path} has N, for unknown bases, and N is a symbol like the others"
+            warnings.warn(f"{said}: {hint}", stacklevel=2)
         return data, "FASTA", "Sequences"
     if suffix != ".txt":
         raise ValueError(
@@ -415,11 +412,8 @@ def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     new = _read(options, run.data.design)[0]
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
-        warnings.warn(
-            f"{options.data} has {len(unknown)} symbols that are not in the run, such as"
-            f" {unknown[0]!r}: their steps are missing",
-            stacklevel=2,
-        )
+        others = f"{len(unknown)} symbols that are not in the run, such as {unknown[0]!r}"
+        warnings.warn(f"{options.data} has {others}: their steps are missing", stacklevel=2)
     return replace(_of_symbols(new, symbols), channels=run.data.channels)
 
 

@@ -27,30 +27,28 @@ from pgmult.sequences.priors.state_space import StateSpaceDraw
 
 _REPEATS = "Symbols repeat the one before them {} often than the model says: try {}."
 _RUNS = "A step is in {} runs of one symbol than the model says: try {}."
-_LARGER = "a larger state_dim"
+_SCATTER = "Observations scatter {} around their probabilities than the model says: {}."
+_CHANNELS = "Channels depend {} on each other than the model says: try {} hidden states."
+_LARGER, _OTHER = "a larger state_dim", "another model"
+
+
+def _both(sentence: str, more: tuple[str, str], less: tuple[str, str]) -> tuple[str, str]:
+    """Advice where a statistic of the data is above those of the model, and where it is below."""
+    return sentence.format(*more), sentence.format(*less)
+
+
+_DEPEND = "counts of a step may depend on each other"
 _ADVICE = {
-    "repeats": (_REPEATS.format("more", _LARGER), _REPEATS.format("less", _LARGER)),
-    "run of a step": (_RUNS.format("longer", _LARGER), _RUNS.format("shorter", _LARGER)),
-    "dispersion": (
-        "Observations scatter more around their probabilities than the model says: counts of a"
-        " step may depend on each other.",
-        "Observations scatter less around their probabilities than the model says: try a smaller"
-        " state_dim.",
-    ),
+    "repeats": _both(_REPEATS, ("more", _LARGER), ("less", _LARGER)),
+    "run of a step": _both(_RUNS, ("longer", _LARGER), ("shorter", _LARGER)),
+    "dispersion": _both(_SCATTER, ("more", _DEPEND), ("less", "try a smaller state_dim")),
 }
+_HIDDEN, _ORDER = "hidden states, or more of them", "a Markov chain of higher order"
 _ADVICE_ON_RUNS = {
-    "repeats": (
-        _REPEATS.format("more", "another model"), _REPEATS.format("less", "another model"),
-    ),
-    "run of a step": (
-        _RUNS.format("longer", "hidden states, or more of them"),
-        _RUNS.format("shorter", "a Markov chain of higher order"),
-    ),
-    "dependence": (
-        "Channels depend more on each other than the model says: try more hidden states.",
-        "Channels depend less on each other than the model says: try fewer hidden states.",
-    ),
-}  # fmt: skip
+    "repeats": _both(_REPEATS, ("more", _OTHER), ("less", _OTHER)),
+    "run of a step": _both(_RUNS, ("longer", _HIDDEN), ("shorter", _ORDER)),
+    "dependence": _both(_CHANNELS, ("more", "more"), ("less", "fewer")),
+}
 
 
 def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> PredictiveChecks:

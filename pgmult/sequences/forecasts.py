@@ -41,7 +41,6 @@ from pgmult.formulas.terms import GroupTerm
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences import posteriors
 from pgmult.sequences.answers import Forecast, Imputed, StepProbs
-from pgmult.sequences.compiled.particles import Parameters
 from pgmult.sequences.data.sequences import Sequences, one_of, with_rows
 from pgmult.sequences.data.tables import future_of
 from pgmult.sequences.models.hmm import MultinomialHMM
@@ -130,7 +129,7 @@ def predict(
         pieces = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     summaries = _Summaries(sequences.num_steps, sequences, wanted)
     for steps, piece, paths, size in pieces:
-        for rows, probs in _probs_in_blocks(draws, piece, paths, np.arange(piece.num_steps)):
+        for rows, probs in _Spaces(draws, piece).probs(paths, np.arange(piece.num_steps)):
             summaries.add(probs, slice(steps.start + rows.start, steps.start + rows.stop), size)
     if data is not None:
         _warn_of_error(summaries.variance)
@@ -213,20 +212,19 @@ def forecast(
         ends = posteriors.draws_of(run, ["last_states"], max_draws)
         padded = [d.padded(x["last_states"]) for d, x in zip(draws, ends, strict=True)]
         last = np.repeat(np.array(padded)[:, :, None], number, axis=2)
-    keys, (arrays, model) = own_keys(rng, sequences), as_arrays(draws, ahead)
+    keys, spaces = own_keys(rng, sequences), _Spaces(draws, ahead)
     streams, summaries = own_streams(keys), _Summaries(len(keys) * asked, ahead, wanted)
     simulated = np.empty((len(draws), *shape), dtype=np.int64)
     drawn = np.empty((*simulated.shape, ahead.num_symbols * (sizes is not None)), np.int64)
-    for q, (key, after) in enumerate(zip(keys, np.asarray(arrays.inputs)[future], strict=True)):
+    for q, key in enumerate(keys):
         stream = keyed_generator(key)
-        states = _simulated_states(stream, model, last[:, q], after[:asked])
-        for block in _blocks(asked, len(draws) * number * ahead.num_symbols):
-            probs = _probs_of(draws, model, states[:, :, block], after[block])
+        states = spaces.simulated(stream, last[:, q], future[q, :asked])
+        for block, probs in spaces.probs(states, future[q, :asked]):
             summaries.add(probs, slice(q * asked + block.start, q * asked + block.stop), size)
         chosen = np.take_along_axis(states, _one_path(streams[q], states)[..., None], axis=1)
-        chosen = _continued(stream, model, chosen, after)
-        for block in _blocks(steps, len(draws) * ahead.num_symbols):
-            taken = _probs_of(draws, model, chosen[:, :, block], after[block])[:, 0]
+        chosen = spaces.continued(stream, chosen, future[q])
+        for block, probs in spaces.probs(chosen, future[q]):
+            taken = probs[:, 0]
             simulated[:, q, block] = one_of(streams[q].random(taken.shape[:-1]), taken)
             if sizes is not None:
                 drawn[:, q, block] = _counts(streams[q], taken, sizes[q, block])
@@ -292,7 +290,7 @@ def impute(
         absent = missing[first:end] - steps.start
         whose = sequences.sequence_of_step[missing[first:end]]
         chosen = {q: _one_path(streams[q], states) for q in np.unique(whose).tolist()}
-        for rows, probs in _probs_in_blocks(draws, piece, states, absent):
+        for rows, probs in _Spaces(draws, piece).probs(states[:, :, absent], absent):
             summaries.add(probs, slice(first + rows.start, first + rows.stop), size)
             for row in range(rows.start, rows.stop):  # sequences do not depend on each other
                 q = int(whose[row])
@@ -374,11 +372,8 @@ def _has_new_levels(data: Sequences) -> bool:
 def _warn_of_error(variance: float) -> None:
     """Tell the largest standard error that simulation leaves in a mean, if it is large."""
     if (error := np.sqrt(variance)) >= _LEAST_ERROR:
-        warnings.warn(
-            f"probabilities are simulated to within a standard error of {error:.3f}: more draws"
-            " (max_draws=) lower it",
-            stacklevel=3,
-        )
+        said = f"simulated to within a standard error of {error:.3f}, which more draws lower"
+        warnings.warn(f"probabilities are {said} (max_draws=)", stacklevel=3)
 
 
 def _paths_of(num_draws: int) -> int:
@@ -409,70 +404,55 @@ def _smoothed(
         yield steps, piece, filtered.paths, size
 
 
-def _simulated_states(
-    rng: Generator, model: Parameters, last: FloatArray, inputs: FloatArray
-) -> FloatArray:
-    """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
+class _Spaces:
+    """State spaces of draws, for the steps of some sequences."""
 
-    The noise of half of the paths is that of the others with its sign changed.
-    """
-    draws, paths, D = last.shape
-    half = rng.standard_normal((draws, paths // 2, len(inputs), D))
-    order = rng.permuted(np.tile(np.arange(paths), (draws, 1)), axis=1)
-    x = np.take_along_axis(last, order[:, :, None], axis=1)  # which do not go by their place
-    return _states_after(model, x, np.concatenate([half, -half], axis=1), inputs)
+    def __init__(self, draws: list[StateSpaceDraw], data: Sequences):
+        steps, self._model = as_arrays(draws, data)
+        self._inputs: FloatArray = np.asarray(steps.inputs)
+        self._link, self._size = draws[0].link, len(draws) * data.num_symbols
 
+    def simulated(self, rng: Generator, last: FloatArray, steps: IntArray) -> FloatArray:
+        """States of the steps after a sequence's last, ``(num_draws, num_paths, steps, D)``.
 
-def _continued(
-    rng: Generator, model: Parameters, states: FloatArray, inputs: FloatArray
-) -> FloatArray:
-    """Paths ``(num_draws, num_paths, any, D)`` that go on to as many steps as have inputs."""
-    draws, paths, have, D = states.shape
-    noise = rng.standard_normal((draws, paths, len(inputs) - have, D))
-    later = _states_after(model, states[:, :, -1], noise, inputs[have:])
-    return np.concatenate([states, later], axis=2)
+        The noise of half of the paths is that of the others with its sign changed.
+        """
+        draws, paths, D = last.shape
+        half = rng.standard_normal((draws, paths // 2, len(steps), D))
+        order = rng.permuted(np.tile(np.arange(paths), (draws, 1)), axis=1)
+        x = np.take_along_axis(last, order[:, :, None], axis=1)  # which do not go by their place
+        return self._after(x, np.concatenate([half, -half], axis=1), steps)
 
+    def continued(self, rng: Generator, states: FloatArray, steps: IntArray) -> FloatArray:
+        """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
+        draws, paths, have, D = states.shape
+        noise = rng.standard_normal((draws, paths, len(steps) - have, D))
+        later = self._after(states[:, :, -1], noise, steps[have:])
+        return np.concatenate([states, later], axis=2)
 
-def _states_after(
-    model: Parameters, x: FloatArray, noise: FloatArray, inputs: FloatArray
-) -> FloatArray:
-    """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
-    transition: FloatArray = np.swapaxes(np.asarray(model.transition), 1, 2)
-    root: FloatArray = np.swapaxes(np.asarray(model.root), 1, 2)
-    out: FloatArray = noise @ root[:, None]
-    if inputs.size:
-        out += np.einsum("tu,sdu->std", inputs, model.input_weights)[:, None]
-    for t in range(out.shape[2]):
-        x = x @ transition + out[:, :, t]
-        out[:, :, t] = x
-    return out
+    def _after(self, x: FloatArray, noise: FloatArray, steps: IntArray) -> FloatArray:
+        """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""
+        transition: FloatArray = np.swapaxes(np.asarray(self._model.transition), 1, 2)
+        root: FloatArray = np.swapaxes(np.asarray(self._model.root), 1, 2)
+        out: FloatArray = noise @ root[:, None]
+        if self._inputs.size:
+            out += np.einsum("tu,sdu->std", self._inputs[steps], self._model.input_weights)[:, None]
+        for t in range(out.shape[2]):
+            x = x @ transition + out[:, :, t]
+            out[:, :, t] = x
+        return out
 
-
-def _probs_of(
-    draws: list[StateSpaceDraw], model: Parameters, states: FloatArray, inputs: FloatArray
-) -> FloatArray:
-    """Probabilities given states ``(num_draws, num_paths, steps, D)`` and inputs of the steps."""
-    psi = states @ np.swapaxes(np.asarray(model.loadings), 1, 2)[:, None]
-    psi += np.asarray(model.offset)[:, None, None]
-    if inputs.size:
-        psi += np.einsum("tu,snu->stn", inputs, model.emission_weights)[:, None]
-    return draws[0].link.probs(psi)
-
-
-def _blocks(num_rows: int, size: int) -> list[slice]:
-    """Rows of so many numbers each, as many together as are held."""
-    block = max(1, 4 * _BLOCK // max(1, size))
-    return [slice(at, min(at + block, num_rows)) for at in range(0, num_rows, block)]
-
-
-def _probs_in_blocks(
-    draws: list[StateSpaceDraw], data: Sequences, states: FloatArray, steps: IntArray
-) -> Iterator[tuple[slice, FloatArray]]:
-    """`_probs_of` some steps of sequences, and which of these steps they are."""
-    arrays, model = as_arrays(draws, data)
-    for rows in _blocks(len(steps), states.shape[0] * states.shape[1] * data.num_symbols):
-        at = steps[rows]
-        yield rows, _probs_of(draws, model, states[:, :, at], np.asarray(arrays.inputs)[at])
+    def probs(self, states: FloatArray, steps: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of steps, and probabilities given states as `simulated` has them."""
+        size = max(1, 4 * _BLOCK // (states.shape[1] * self._size))
+        for first in range(0, len(steps), size):
+            block = slice(first, min(first + size, len(steps)))
+            psi = states[:, :, block] @ np.swapaxes(np.asarray(self._model.loadings), 1, 2)[:, None]
+            psi += np.asarray(self._model.offset)[:, None, None]
+            if self._inputs.size:
+                weights = self._model.emission_weights
+                psi += np.einsum("tu,snu->stn", self._inputs[steps[block]], weights)[:, None]
+            yield block, self._link.probs(psi)
 
 
 def _one_path(rng: Generator, states: FloatArray) -> IntArray:

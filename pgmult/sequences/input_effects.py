@@ -249,10 +249,7 @@ def _who_differs(run: Posterior, probability: float) -> list[Section]:
     tail = 0.5 * (1.0 - probability)
     low, middle, high = np.quantile(sds.mean(axis=1), [tail, 0.5, 1.0 - tail], axis=0)
     ends = map(Interval, middle.tolist(), low.tolist(), high.tolist())
-    how = (
-        "Standard deviation of the effects of a term on log odds, on average over the"
-        " probabilities that inputs act on."
-    )
+    how = "Standard deviation of a term's effects on log odds, averaged over what inputs act on."
     head = ("term", f"median [{round(100 * probability)} % interval]")
     rows = list(zip(map(str, run.coords["sd"]), ends, strict=True))
     return [Section("How much individuals differ", how, head=head, rows=rows)]

@@ -52,8 +52,7 @@ def pairs_in_data(data: Sequences) -> Section:
     counts = pair_counts(data, main)
     return Section(
         "What follows what",
-        f"In all {data.num_sequences:,} sequences together, how often each symbol (columns)"
-        f" came a step after each (rows){among}.",
+        f"How often each symbol (columns) came a step after each (rows){among}.",
         head=("after", "times", *names), shown=_MOST_SYMBOLS,
         rows=[(n, *_texts(row)) for n, row in zip(names, counts, strict=True) if row.any()],
     )  # fmt: skip
@@ -121,9 +120,8 @@ def standing_out(
         rows.append((label_of(data, s), ", ".join(why), *numbers))
     section = Section(
         "Sequences that stand out",
-        f"The {_EACH} that are likeliest to change at the next step, those whose symbols have"
-        " the lowest probabilities (geometric mean), and those with most missing steps in a"
-        " row. All others are in the tables below.",
+        f"The {_EACH} likeliest to change at the next step, those whose symbols have the lowest"
+        " probabilities (geometric mean), and those with most missing steps in a row.",
         head=(key_of(data), "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
     )  # fmt: skip
     return section, [*reasons]

@@ -13,12 +13,13 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from pgmult.core.arguments import under_name
-from pgmult.core.typing import FloatArray, IntArray, data_of
+from pgmult.core.typing import Draw, FloatArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.links import StickBreaking
 from pgmult.sampling.posterior import Posterior
 from pgmult.sequences.data.sequences import Sequences, as_sequences, few_of
+from pgmult.sequences.models.base import Ahead
 from pgmult.sequences.models.trend import MultinomialTrend
 from pgmult.sequences.priors.state_space import StateSpaceDraw, joined_states
 
@@ -42,14 +43,10 @@ class PredictsSteps(Protocol):
 class Foretells(PredictsSteps, Protocol):
     """A model whose probabilities given its parameters have a closed form, ahead as well."""
 
-    def step_probs(
-        self, draw: Mapping[str, object], data: Sequences, *, filtered: bool = False
-    ) -> FloatArray:
+    def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step given all observations, or given those before it alone."""
 
-    def ahead(
-        self, chances: FloatArray, draw: Mapping[str, Any], data: Sequences, steps: int
-    ) -> tuple[FloatArray, IntArray]:
+    def ahead(self, chances: FloatArray, draw: Draw, data: Sequences, steps: int) -> Ahead:
         """Probabilities ahead of each sequence, ``(num_sequences, steps, num_symbols)``, and one
         path of symbols, ``(num_sequences, steps)``, that follows from uniform numbers,
         ``(num_sequences, 2, steps + 1)``.
@@ -100,12 +97,12 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
         cells, size = table_of(sequences.design), sequences.num_steps
         sequences = sequences.with_design(design.like(cells, new_levels=True, num_rows=size))
     if isinstance(model, MultinomialTrend) and not run.is_of(sequences):
-        raise ValueError("data of MultinomialTrend must be those of the run (sample a run of them)")
+        raise ValueError("data must be the run's: MultinomialTrend goes on from their ends alone")
     symbols, labels = sequences.labels, run.coords.get("symbol")
     if labels is not None and labels.tolist() != symbols.tolist():
         raise ValueError(
-            f"data must have the run's {len(labels)} symbols, {few_of(labels)}, got {len(symbols)},"
-            f" {few_of(symbols)} (give as_sequences their alphabet= or num_symbols=)"
+            f"data must have the posterior's {len(labels)} symbols, {few_of(labels)}, got"
+            f" {len(symbols)}, {few_of(symbols)} (give as_sequences alphabet= or num_symbols=)"
         )
     if isinstance(of_run, Sequences):  # what sticks break by
         sequences = replace(sequences, order=of_run.order)

@@ -44,10 +44,7 @@ _CHECKED = 200  # draws that data are simulated from
 _HARDLY = 0.005  # a chance that is printed as 0.00
 _FEWEST_STAYS = 5  # from which on "nobody leaves" is said
 _MOST_LISTED = 2000  # sequences in tables, most of them on demand
-_NARROW = (
-    " Some steps ahead it is too narrow where shares keep moving in one direction: `--model trend`"
-    " (MultinomialTrend) learns how far they do."
-)
+_NARROW = " Far ahead it is too narrow for shares that keep moving one way: try `--model trend`."
 
 
 def report(
@@ -175,10 +172,8 @@ def _never_left(run: Posterior, data: Sequences) -> str:
     if not len(lasting):
         return ""
     names = few_of(np.asarray(labels_of(data))[lasting])
-    return (
-        f" In the data nobody leaves {names}: if nobody can, rule it out (--only-observed, or"
-        " MarkovChain's allowed)."
-    )
+    how = "--only-observed, or MarkovChain's allowed"
+    return f" In the data nobody leaves {names}: if nobody can, rule it out ({how})."
 
 
 def _transitions(moves: Transitions, steps: int, hint: str) -> list[Section]:
@@ -290,10 +285,8 @@ def _lasting(change: NextChange) -> str:
     if data.num_sequences == 1:
         now, then, p = names[change.present[0]], int(change.then[0].argmax()), change.then[0].max()
         if middle[0] == 0:
-            return (
-                f"The present {now} is likely to change at once (probability"
-                f" {change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})."
-            )
+            first = f"{change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})"
+            return f"The present {now} is likely to change at once (probability {first}."
         if middle[0] >= change.horizon:
             return f"The present {now} continues for {most} (median)."
         top = f"{high[0]}{' or more' * int(high[0] >= change.horizon)}"
@@ -382,8 +375,7 @@ def _symbols(past: StepProbs) -> Section:
     rows = [(names[k], f"{shares[k]:.3f}", f"{low[k]:.2f} to {high[k]:.2f}") for k in order]
     return Section(
         "Which symbols move",
-        "Share of all observations, and between which values the posterior mean of a symbol's"
-        " probability is at nine tenths of the steps.",
+        "Share of all observations, and the range of the probability at nine tenths of the steps.",
         head=("symbol", "share", "probability"), rows=rows, shown=8,
     )  # fmt: skip
 
@@ -453,7 +445,6 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
     scored, plain = (Score(np.asarray(log_p), sizes) for log_p in logs)
     gained = scored.gain_over(plain)
     return (
-        f"How the sequences went on ({int(counts.sum()):,} observations that were held out, up to"
-        f" {held_out.lengths.max()} steps ahead) is predicted {gained.word} by overall shares:"
-        f" {gained} nats an observation."
+        f"What was held out ({int(counts.sum()):,} observations, up to {held_out.lengths.max()}"
+        f" steps) is predicted {gained.word} by overall shares: {gained} nats an observation."
     )

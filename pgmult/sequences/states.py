@@ -137,10 +137,8 @@ class States(Answer):
             line += " the most probable"
         lines = [f"{line[0].upper()}{line[1:]}."]
         if not self.used.all():
-            lines.append(
-                f"{int((~self.used).sum())} of {len(self.used)} chains have other states and are"
-                " left out: try fewer states, or more chains."
-            )
+            gone = f"{int((~self.used).sum())} of {len(self.used)} chains have other states"
+            lines.append(f"{gone} and are left out: try fewer states, or more chains.")
         return lines
 
     def table(self) -> Table:
@@ -194,11 +192,10 @@ class States(Answer):
             rows.append((name, *cells))
         return Section(
             "Hidden states",
-            f"Matched over draws and chains, {self._first} first: the share of steps and the"
-            f" mean steps of a visit ({percent} % intervals), its likeliest symbols, and the state"
-            " that most often follows.",
-            sentences=self.sentences,
-            head=("state", "share", "lasts", "symbols", "then"), rows=rows,
+            f"Matched over draws and chains, {self._first} first: share of steps, mean steps of a"
+            f" visit ({percent} % intervals), likeliest symbols, the state that mostly follows.",
+            sentences=self.sentences, rows=rows,
+            head=("state", "share", "lasts", "symbols", "then"),
         )  # fmt: skip
 
     def __repr__(self) -> str:

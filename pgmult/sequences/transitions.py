@@ -227,10 +227,10 @@ class Transitions(Answer):
         ends = zip(answer.mean.ravel(), answer.lower.ravel(), answer.upper.ravel(), strict=True)
         cells = [f"{m:.2f} [{a:.2f}, {b:.2f}]" if b - a > 1e-12 else f"{m:.2f}" for m, a, b in ends]
         rows = zip(self._rows, np.reshape(cells, (-1, len(self.after))), strict=True)
+        percent = f"{round(100 * self.probability)} % intervals"
         note = note or (
-            f"The probability that a {self.what} (columns) comes a step after another (rows), with"
-            f" {round(100 * self.probability)} % intervals; steps that were missing are summed"
-            f" out.{self._warning}"
+            f"Probabilities of a {self.what} (columns) a step after another (rows), with {percent};"
+            f" missing steps are summed out.{self._warning}"
         )
         head = [self.group, "after", *self.after][not self.group :]
         return Section(

@@ -124,8 +124,7 @@ def warn_of_changed_clocks(times: Array, sequence: IntArray, name: str) -> None:
 def _warn(name: str, what: str, start: int, where: str, zone: str, outcome: str) -> None:
     warnings.warn(
         f"column {name!r} has {what} from {np.datetime64(start, 's')}, in which clocks are set"
-        f" {where} ({zone}), and no zone: {outcome} unless you name whose clocks they are"
-        f" (time_zone={zone!r} where the table is read; dates written as numbers take none)",
+        f" {where} ({zone}), and no zone: {outcome} (else read the table with time_zone={zone!r})",
         stacklevel=4,
     )
 

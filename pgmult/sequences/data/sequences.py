@@ -404,8 +404,8 @@ class Sequences:
         )  # fmt: skip
         if self.design is not None:
             if inputs is None:
-                wanted = f"{count} rows, one for each of {steps} steps of each sequence"
-                raise ValueError(f"inputs (--future) must have what acts on steps ahead: {wanted}")
+                wanted = f"a table with {count} rows, {steps} of each sequence (inputs=, --future)"
+                raise ValueError(f"inputs must say what acts on the steps ahead, {wanted}")
             if isinstance(inputs, np.ndarray):
                 inputs = inputs.reshape(-1, inputs.shape[-1])
             if not isinstance(inputs, Design):
@@ -718,12 +718,9 @@ def in_one_form(labels: NDArray[np.str_], what: str) -> NDArray[np.str_]:
     composed = np.array([unicodedata.normalize("NFC", x) for x in different.tolist()], np.str_)
     changed, often = np.unique(composed, return_counts=True)
     if merged := len(composed) - len(changed):
-        warnings.warn(
-            f"{what} has labels that differ by their Unicode form alone, such as two of"
-            f" {str(changed[often > 1][0])!r}: they are one ({merged:,} such"
-            f" {'pair' if merged == 1 else 'pairs'})",
-            stacklevel=3,
-        )
+        said = f"such as two of {str(changed[often > 1][0])!r}: they are one ({merged:,} such)"
+        differ = f"{what} has labels that differ by their Unicode form alone"
+        warnings.warn(f"{differ}, {said}", stacklevel=3)
     return np.asarray(composed[number])
 
 

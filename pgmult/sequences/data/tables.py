@@ -354,11 +354,8 @@ def _inputs_of_steps(
         varies |= filled[name].values != filled[name].values[firsts]
     changing = np.isin(firsts, firsts[varies])  # sequences whose inputs change
     if gaps := int(((source < 0) & changing).sum()):
-        warnings.warn(
-            f"{gaps} steps have no row: they get the inputs of the step before (give them rows"
-            " without a symbol with their inputs)",
-            stacklevel=3,
-        )
+        said = f"{gaps} steps have no row, and get the inputs of the step before (give them rows)"
+        warnings.warn(said, stacklevel=3)
     return filled
 
 

@@ -140,11 +140,8 @@ def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str
         warn_of_changed_clocks(times.values, sequence, name)
         return times.values
     if times.east.any():
-        warnings.warn(
-            f"column {name!r} has times of a zone: steps are counted in UTC, and tables show it,"
-            " since clocks change",
-            stacklevel=3,
-        )
+        said = "steps are counted in UTC, and tables show it, since clocks change"
+        warnings.warn(f"column {name!r} has times of a zone: {said}", stacklevel=3)
     passed = times.values.astype("datetime64[s]") - times.east.astype("timedelta64[s]")
     if times.later is not None:
         shown = times.values.astype("datetime64[s]").astype(np.int64)
