@@ -5,7 +5,7 @@ fractions where there are times of day.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -122,9 +122,10 @@ def as_mapping(covariates: object, names: Sequence[str] | None) -> Mapping[str, 
     return dict(zip(names, matrix.T, strict=True))
 
 
-def num_rows_of(table: Mapping[str, object], names: Sequence[str], at_least: int = 1) -> int:
-    """Rows of the columns of these names; single values serve all rows."""
-    sizes = [np.size(_values(table[name])) for name in names if not _is_single(table[name])]
+def num_rows_of(table: Mapping[str, object], names: Iterable[str], at_least: int = 1) -> int:
+    """Rows of those columns of these names that are there; single values serve all rows."""
+    columns = [table[name] for name in names if name in table]
+    sizes = [np.size(_values(column)) for column in columns if not _is_single(column)]
     return max(sizes, default=at_least)
 
 

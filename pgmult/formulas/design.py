@@ -278,7 +278,7 @@ class Design:
         missing += [name for name in plan.columns if name not in self._column_names]
         names: list[str] = []
         if not missing:
-            names, _ = self._coder.matrix(plan.fixed, self.columns, plan.intercept)
+            names, _ = self._coder.matrix(plan.fixed, self.columns, plan.formula.intercept)
             missing = [name for name in names if name not in columns]
         if missing:
             raise ValueError(
@@ -321,7 +321,7 @@ class Design:
         return Coding(self.formula or "~ .", dict(self.states))
 
     def _matrix(self, columns: Columns) -> FloatArray:
-        matrix = self._coder.matrix(self._plan.fixed, columns, self._plan.intercept)[1]
+        matrix = self._coder.matrix(self._plan.fixed, columns, self._plan.formula.intercept)[1]
         if self.margins is not None:
             matrix = matrix - matrix @ self.margins
         return (matrix - self.centre) / self.scale
@@ -329,11 +329,8 @@ class Design:
     def _read(self, table: Mapping[str, object], num_rows: int | None = None) -> Columns:
         """Columns at new rows; grouping columns count where there is no other."""
         names = self._column_names
-        for name in names:
-            if name not in table:
-                raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
-        grouping = [name for term in self.terms for name in term.variables if name in table]
-        least = num_rows_of(table, grouping if names or grouping else list(table), num_rows or 1)
+        grouping = [name for term in self.terms for name in term.variables]
+        least = num_rows_of(table, grouping if names or grouping else table, num_rows or 1)
         return read_columns(table, names, num_rows_of(table, names, least), like=self.columns)
 
     def _terms_at(
@@ -434,24 +431,24 @@ def make_design(
                 f"{one.title} is a term of additive regressions alone (table.rows(formula)); here"
                 " groups are written (1 | author), without slopes that vary by group"
             )
-    if check and not plan.intercept and not every_term:
+    if check and not plan.formula.intercept and not every_term:
         plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
-    num_rows = num_rows_of(table, list(table)) if num_rows is None else num_rows
+    num_rows = num_rows_of(table, table) if num_rows is None else num_rows
     used = [name for name in table if name in plan.columns]
     columns = read_columns(table, used, num_rows, as_labels=plan.labels)
     coder = Coding(text or "~ .", learns=True)
-    labels, matrix = coder.matrix(plan.fixed, columns, plan.intercept)
+    labels, matrix = coder.matrix(plan.fixed, columns, plan.formula.intercept)
     if check:
         if not labels:
             plan.formula.refuse("it must have a column or an intercept")
-        _check_design(labels, matrix, plan.intercept, has_priors=every_term)
+        _check_design(labels, matrix, plan.formula.intercept, has_priors=every_term)
     centre, scale = np.zeros(len(labels)), np.ones(len(labels))
-    margins = _margins(labels, matrix) if standardize and plan.intercept else None
+    margins = _margins(labels, matrix) if standardize and plan.formula.intercept else None
     if margins is not None:
         matrix = matrix - matrix @ margins
     if standardize:
         centre, scale = _units(matrix)
-        if not plan.intercept:  # about 0, where the predictor is 0
+        if not plan.formula.intercept:  # about 0, where the predictor is 0
             centre, scale = np.zeros(len(labels)), np.hypot(centre, scale)
     terms = tuple(
         _over_inputs(one, coder, columns)
@@ -575,7 +572,6 @@ class _Plan:
     Attributes
     ----------
     formula : Formula
-    intercept : bool
     fixed : list of products
         Terms of the design matrix, ``s(x)`` being x.
     random : list
@@ -589,7 +585,6 @@ class _Plan:
     """
 
     formula: Formula
-    intercept: bool
     fixed: list[language.Term]
     random: list[_Random]
     offsets: list[tuple[Node, str]]
@@ -634,22 +629,17 @@ def _parts(formula: Formula) -> _Plan:
             fixed.append((*term[:at], x if plain else Call("I", (x,)), *term[at + 1 :]))
     if len({one.name for one in random}) < len(random):
         formula.refuse("each random term must stand in it once")
-    unique = {frozenset(map(str, term)): term for term in reversed(fixed)}
-    fixed = [term for term in fixed if unique.pop(frozenset(map(str, term)), None)]
-    read = [node for term in fixed for node in term]
-    read += [node for node, _ in offsets]
+    fixed = list(language.unique(fixed))
+    read = [node for term in fixed for node in term] + [node for node, _ in offsets]
     read += [node for one in random if one.kind == "process" for node in one.inputs]
     read += [node for one in random for term in parse(one.effects).terms for node in term]
     groups = [name for one in random for name in one.columns]
     dates = {source_of(name) for name in groups if source_of(name) != name}
-    labels: set[str] = set()  # columns whose cells are labels to C(), and those of other nodes
-    plain_columns: set[str] = set()
-    for node in read:
-        is_coded = node.function == "C" and isinstance(node.arguments[0], Name)
-        (labels if is_coded else plain_columns).update(names_in(node))
-    columns = labels | plain_columns | dates
-    labels -= plain_columns
-    return _Plan(formula, formula.intercept, fixed, random, offsets, columns, labels, read)
+    coded = [node for node in read if node.function == "C" and isinstance(node.arguments[0], Name)]
+    labels = {name for node in coded for name in names_in(node)}
+    plain = {name for node in read if node not in coded for name in names_in(node)}
+    columns = labels | plain | dates
+    return _Plan(formula, fixed, random, offsets, columns, labels - plain, read)
 
 
 def _groupings(call: Node, formula: Formula) -> list[_Random]:

@@ -327,7 +327,7 @@ def _sum(node: Node, formula: Formula) -> tuple[Term, ...]:
         else:
             less = {_key(term) for term in _expanded(summand, formula)}
             terms = tuple(term for term in terms if _key(term) not in less)
-    return _unique(terms)
+    return unique(terms)
 
 
 def _signed(node: Node) -> list[tuple[str, Node]]:
@@ -345,9 +345,9 @@ def _product(node: Node, formula: Formula) -> tuple[Term, ...]:
     left, right = (_expanded(operand, formula) for operand in node.arguments)
     if node.function == "/":
         every = tuple(dict.fromkeys(chain.from_iterable(left)))
-        return _unique((*left, *(_together(every, term) for term in right)))
+        return unique((*left, *(_together(every, term) for term in right)))
     alone = (*left, *right) if node.function == "*" else ()
-    return _unique((*alone, *_products(left, right, formula)))
+    return unique((*alone, *_products(left, right, formula)))
 
 
 def _power(node: Node, formula: Formula) -> tuple[Term, ...]:
@@ -356,7 +356,7 @@ def _power(node: Node, formula: Formula) -> tuple[Term, ...]:
         formula.refuse(f"a power among terms must be 1 to 9, got {times} (I(x ** 2) is arithmetic)")
     product = terms = _expanded(base, formula)
     for _ in range(int(times.value) - 1):
-        product = _unique((*product, *_products(product, terms, formula)))
+        product = unique((*product, *_products(product, terms, formula)))
     return product
 
 
@@ -375,7 +375,8 @@ def _together(left: Term, right: Term) -> Term:
     return (*left, *(factor for factor in right if str(factor) not in key))
 
 
-def _unique(terms: Iterable[Term]) -> tuple[Term, ...]:
+def unique(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """The terms of different factors, in order."""
     by_factors: dict[frozenset[str], Term] = {}
     for term in terms:
         by_factors.setdefault(_key(term), term)

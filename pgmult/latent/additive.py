@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray, Generator, IntArray
-from pgmult.latent.factors import Factor
 from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
 
@@ -43,14 +42,14 @@ class Conditioned:
 
     Attributes
     ----------
-    factor : Factor
+    factor : ArrowFactor or SparseFactor
         Of the precision.
     mean : array, ``(num_weights,)``
     log_evidence : float
         Log integral of prior times potential over the weights, up to a constant.
     """
 
-    factor: Factor
+    factor: Any
     mean: FloatArray
     log_evidence: float
 
@@ -171,7 +170,7 @@ class Additive:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the predictors: ``(num_rows,)``."""
+        """The shape of the predictors: ``(num_rows,)``, or ``(num_rows, C)`` if there are several."""
         return self.offset.shape
 
     def take(self, rows: IntArray) -> "Additive":
@@ -185,8 +184,8 @@ class Additive:
 
     @property
     def num_weights(self) -> int:
-        """Weights of all terms."""
-        return int(self.design.shape[1])
+        """Weights of all terms, and of all predictors."""
+        return len(self.layout.order)
 
     @property
     def num_hyperparameters(self) -> int:
@@ -205,11 +204,8 @@ class Additive:
     def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """Hyperparameters and weights from the prior."""
         x = np.concatenate([np.empty(0), *(term.sample(rng) for term in self.terms)])
-        return x, self.at(x, self.absorb(*self._flat_potential())).sample(rng)
-
-    def _flat_potential(self) -> tuple[FloatArray, FloatArray]:
-        """J and h of rows that say nothing."""
-        return np.zeros(len(self.offset)), np.zeros(len(self.offset))
+        nothing = self.absorb(np.zeros(self.shape + self.shape[1:]), np.zeros(self.shape))
+        return x, self.at(x, nothing).sample(rng)
 
     def log_prior(self, x: FloatArray) -> float:
         """Log density of hyperparameters, up to a constant."""
@@ -283,7 +279,7 @@ class Additive:
         """Variances of the predictors: exact where that is affordable, else from draws."""
         rows, size = self.design.shape
         if not self.layout.is_sparse and 1.0 * rows * size**2 < _AFFORDABLE:
-            half = self.layout.halves(gaussian.factor, np.asarray(self._transposed.todense()))
+            half = gaussian.factor.forward(np.asarray(self._transposed.todense()))
             return np.asarray(np.einsum("pn,pn->n", half, half))
         draws = (self.times(gaussian.sample(rng) - gaussian.mean) for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray, IntArray
-from pgmult.latent.compiled.stacked import Stacked
-from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of, stacked
+from pgmult.latent.factors import Analysis, ArrowFactor, Factor, SparseFactor, between_of
 from pgmult.latent.terms import Term
 
 _MANY_LEVELS = 20  # of a grouping that is worth eliminating first
@@ -104,15 +103,6 @@ class Layout:
                 w, cov = mean[at].reshape(*blocks.shape[:2], 1), blocks
             moments.append(cov + w * np.swapaxes(w, -1, -2))
         return moments
-
-    def halves(self, factor: Factor, columns: FloatArray) -> FloatArray:
-        """The inverse of a factor that is not sparse times columns of weights."""
-        assert isinstance(factor, ArrowFactor)
-        return factor.forward(columns)
-
-    def stacked(self, factors: Sequence[Factor]) -> Stacked:
-        """Several factors, as compiled functions take them."""
-        return stacked(factors, self.order)
 
 
 def slices(sizes: Sequence[int]) -> list[slice]:

@@ -65,23 +65,9 @@ class Several(Additive):
         mirrors.sort_indices()
         self._pattern = (*compressed_rows(pattern)[:2], mirrors.data.astype(np.int64) - 1)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the predictors: ``(num_rows, C)``."""
-        return self.offset.shape
-
-    @property
-    def num_weights(self) -> int:
-        """Weights of all terms and predictors."""
-        return int(self.design.shape[1]) * self.num
-
     def take(self, rows: Any) -> "Several":
         """The same weights with some of the rows."""
         return Several(self._single, self.design[rows], self.num, self.offset[rows])
-
-    def _flat_potential(self) -> tuple[FloatArray, FloatArray]:
-        """J and h of rows that say nothing."""
-        return np.zeros((*self.shape, self.num)), np.zeros(self.shape)
 
     def times(self, w: FloatArray) -> FloatArray:
         """The predictors without the offset."""
@@ -123,7 +109,7 @@ class Several(Additive):
         """Covariances of the predictors of each row, ``(num_rows, C, C)``; None where costly."""
         if not self.inverts:
             return None
-        half = self.layout.halves(gaussian.factor, np.eye(self.num_weights))
+        half = gaussian.factor.forward(np.eye(self.num_weights))
         covariance = (half.T @ half).reshape(2 * (self.design.shape[1], self.num))
         together = covariance.transpose(0, 2, 1, 3).reshape(*self.design.shape[1:] * 2, -1)
         return np.asarray(blocks.row_covariances(self._rows, together, self.num))

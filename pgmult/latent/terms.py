@@ -29,6 +29,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any
 
@@ -104,8 +105,10 @@ class Term(ABC):
     dof: Any
 
     def start(self) -> FloatArray:
-        """Hyperparameters from which a search begins: standard deviations of 0.5."""
-        return from_sd(np.full(self.num_sds, 0.5))
+        """Hyperparameters from which a search begins: standard deviations of 0.5, others of 0."""
+        x = np.zeros(self.num_hyperparameters)
+        x[: self.num_sds] = from_sd(np.array(0.5))
+        return x
 
     def sample(self, rng: Generator) -> FloatArray:
         """Hyperparameters from their prior."""
@@ -198,10 +201,7 @@ class Shrunk(Term):
         """Sd, and the l_j where they are learned."""
         return 1 + self.is_local * len(self.learned)
 
-    @property
-    def num_hyperparameters(self) -> int:
-        """Standard deviations alone."""
-        return self.num_sds
+    num_hyperparameters = property(attrgetter("num_sds"))
 
     def sample(self, rng: Generator) -> FloatArray:
         """Draw from their priors."""
@@ -257,31 +257,13 @@ class LevelEffects(Term):
         """Number of weights, those of a level side by side."""
         return self.num_levels * self.width
 
-    @property
-    def num_sds(self) -> int:
-        """One for each effect of a level."""
-        return self.width
-
-    @property
-    def scales(self) -> FloatArray:
-        """The prior scale of each standard deviation."""
-        return np.asarray(np.zeros(self.width) + self.scale)
-
-    @property
-    def num_blocks(self) -> int:
-        """One a level."""
-        return self.num_levels
+    num_sds = property(attrgetter("width"))  # one for each effect of a level
+    num_blocks = property(attrgetter("num_levels"))
 
     @property
     def num_hyperparameters(self) -> int:
         """Standard deviations, and partial correlations."""
         return self.width * (self.width + 1) // 2
-
-    def start(self) -> FloatArray:
-        """Standard deviations of 0.5 without correlation."""
-        x = np.zeros(self.num_hyperparameters)
-        x[: self.width] = from_sd(np.array(0.5))
-        return x
 
     def _shapes(self) -> FloatArray:
         """Shapes of the symmetric beta priors of partial correlations under LKJ, row by row."""
@@ -291,7 +273,7 @@ class LevelEffects(Term):
     def sample(self, rng: Generator) -> FloatArray:
         """Draw from half-t distributions and LKJ."""
         sds = _sample_half_t(rng, self.scale, self.dof, self.width)
-        if self.width == 1:
+        if self.num_hyperparameters == self.width:
             return sds
         shapes = self._shapes()
         partial = np.clip(2.0 * rng.beta(shapes, shapes) - 1.0, -1.0 + 1e-12, 1.0 - 1e-12)
@@ -300,7 +282,7 @@ class LevelEffects(Term):
     def log_prior(self, x: FloatArray) -> float:
         """Half-t densities and LKJ."""
         log_density = _log_half_t(x[: self.width], self.scale, self.dof)
-        if self.width > 1:
+        if len(x) > self.width:
             z = np.abs(x[self.width :])
             log_density += float(-2.0 * self._shapes() @ (z + np.log1p(np.exp(-2.0 * z))))
         return log_density
@@ -308,7 +290,7 @@ class LevelEffects(Term):
     def cov_root(self, x: FloatArray) -> FloatArray:
         """Lower triangular root of Sigma, ``(width, width)``."""
         root = np.eye(self.width)
-        partial = iter(np.tanh(x[self.width :]))
+        partial = chain(np.tanh(x[self.width :]), repeat(0.0))
         for i in range(1, self.width):
             left = 1.0
             for j in range(i):
@@ -319,16 +301,16 @@ class LevelEffects(Term):
 
     def precision(self, x: FloatArray) -> FloatArray:
         """A diagonal, or blocks."""
-        if self.width == 1:
-            return np.full(self.num_levels, np.exp(-2.0 * log_sd(x[0])))
+        if len(x) == self.width:
+            return np.ravel(np.zeros((self.num_levels, self.width)) + np.exp(-2.0 * log_sd(x)))
         inverse = np.linalg.inv(self.cov_root(x))
         block = inverse.T @ inverse
         return np.broadcast_to(block, (self.num_levels, *block.shape))
 
     def log_det(self, x: FloatArray) -> float:
         """Log determinant of the precision."""
-        if self.width == 1:
-            return -2.0 * self.num_levels * float(log_sd(x[0]))
+        if len(x) == self.width:
+            return -2.0 * self.num_levels * float(log_sd(x).sum())
         return -2.0 * self.num_levels * float(np.log(np.diagonal(self.cov_root(x))).sum())
 
     def scaled_by(self, which: int) -> slice:
@@ -344,30 +326,7 @@ class LevelEffects(Term):
 class Apart(LevelEffects):
     """Rows of effects, one per level of a grouping, that are independent: no correlations."""
 
-    @property
-    def num_hyperparameters(self) -> int:
-        """Standard deviations."""
-        return self.width
-
-    def sample(self, rng: Generator) -> FloatArray:
-        """Draw from half-t distributions."""
-        return _sample_half_t(rng, self.scale, self.dof, self.width)
-
-    def log_prior(self, x: FloatArray) -> float:
-        """Half-t densities."""
-        return _log_half_t(x, self.scale, self.dof)
-
-    def cov_root(self, x: FloatArray) -> FloatArray:
-        """The standard deviations on a diagonal."""
-        return np.diag(np.exp(log_sd(x)))
-
-    def precision(self, x: FloatArray) -> FloatArray:
-        """A diagonal."""
-        return np.tile(np.exp(-2.0 * log_sd(x)), self.num_levels)
-
-    def log_det(self, x: FloatArray) -> float:
-        """Log determinant of the precision."""
-        return -2.0 * self.num_levels * float(log_sd(x).sum())
+    num_hyperparameters = property(attrgetter("width"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

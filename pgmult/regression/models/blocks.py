@@ -19,7 +19,7 @@ Counts that scatter are Dirichlet-multinomial, or beta-binomial where there are 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -50,6 +50,13 @@ class Block(Target[Additive]):
 
     __slots__ = ()
 
+    @classmethod
+    def of(cls, family: Additive, rows: Any, sites: Sites | None = None) -> "Block":
+        """Find the approximation, by `sites` where they are not those of one predictor."""
+        is_costly = isinstance(family, Several) and family.num_weights >= _MANY_WEIGHTS
+        points = _FEW_POINTS if is_costly else LEAN_POINTS
+        return cls(family, rows, approximate(family, rows, sites, points))
+
     def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """Draw hyperparameters and weights from the approximation, where data are possible."""
         for _ in range(_TRIES):
@@ -59,20 +66,6 @@ class Block(Target[Additive]):
                 break
         size = getattr(self.rows, "size", math.inf)
         return (x if math.isinf(size) else np.append(x, math.log(size))), w
-
-
-class Problem(NamedTuple):
-    """Predictors and rows of a block, and how its approximation is found."""
-
-    family: Additive
-    rows: Any
-    sites: Sites | None = None
-
-    def solved(self) -> Block:
-        """The block with its approximation."""
-        is_costly = isinstance(self.family, Several) and self.family.num_weights >= _MANY_WEIGHTS
-        points = _FEW_POINTS if is_costly else LEAN_POINTS
-        return Block(self.family, self.rows, approximate(*self, points))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,21 +90,21 @@ class ScoreBlocks:
             family = Additive(family.terms, family.design, latent.offset[:, 0])
         return cls(data, family)
 
-    def problems(self, size: float = math.inf) -> list[Problem]:
-        """Predictors and rows of each stick, or of all events."""
+    def blocks(self, size: float = math.inf) -> list[Block]:
+        """The block of each stick, or of all events."""
         data = self.data
         if data.is_events:
             counts = data.counts[:, 0].astype(np.float64)
-            return [Problem(self.family, CountSite(counts, size, data.times))]
+            return [Block.of(self.family, CountSite(counts, size, data.times))]
         counts = data.counts[:, data.order].astype(np.float64)
         reaching = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-        problems = []
+        blocks = []
         for stick in range(data.num_sticks):
             rows = np.flatnonzero(reaching[:, stick])
             pair = counts[rows, stick], reaching[rows, stick]
             site = LogisticSite(*pair) if math.isinf(size) else BetaBinomialSite(*pair, size)
-            problems.append(Problem(self.family.take(rows), site))
-        return problems
+            blocks.append(Block.of(self.family.take(rows), site))
+        return blocks
 
     def flat(self, weights: FloatArray) -> list[FloatArray]:
         """Weights of each block."""
@@ -152,8 +145,8 @@ class Contrasts:
         family = Several(base.terms, base.design, data.num_categories - 1, offset @ contrasts)
         return cls(data, family, contrasts)
 
-    def problems(self, size: float = math.inf) -> list[Problem]:
-        """Predictors and rows with counts."""
+    def blocks(self, size: float = math.inf) -> list[Block]:
+        """The block of the rows with counts."""
         counts = self.data.counts.astype(np.float64)
         rows = np.flatnonzero(counts.sum(axis=1))
         counts = counts[rows]
@@ -165,7 +158,7 @@ class Contrasts:
             near = np.tile(categories.pooled_shares(counts, size), (len(counts), 1))
         near = np.log(near / near.sum(axis=1, keepdims=True))
         family = self.family if len(rows) == len(self.data.counts) else self.family.take(rows)
-        return [Problem(family, likelihood, BlockSites(likelihood, near @ self.contrasts))]
+        return [Block.of(family, likelihood, BlockSites(likelihood, near @ self.contrasts))]
 
     def flat(self, weights: FloatArray) -> list[FloatArray]:
         """Weights of each block."""
@@ -293,9 +286,9 @@ class Ordered:
         family = Additive(terms, design, offset)
         return cls(data, family, is_specific, CumulativeSite(logistic, totals.T.ravel()), start)
 
-    def problems(self, size: float = math.inf) -> list[Problem]:
-        """Predictors and rows of the block."""
-        return [Problem(self.family, self.site, Sites(self.site, self.start))]
+    def blocks(self, size: float = math.inf) -> list[Block]:
+        """The block of all scores."""
+        return [Block.of(self.family, self.site, Sites(self.site, self.start))]
 
     def flat(self, weights: FloatArray) -> list[FloatArray]:
         """Weights of each block."""
@@ -358,16 +351,14 @@ def rough_size(counts: FloatArray, rates: FloatArray, times: FloatArray) -> floa
 def solved(data: AdditiveRows, structure: Structure) -> list[Block]:
     """The blocks with their approximations, of a rough size where rows have one."""
     if not data.is_sized:
-        return [problem.solved() for problem in structure.problems()]
+        return structure.blocks()
+    size = math.inf
     if data.scatters:
         counts = data.counts[data.counts.sum(axis=1) > 0.0].astype(np.float64)
         shares = np.tile(counts.sum(axis=0) / counts.sum(), (len(counts), 1))
         size = rough_concentration(counts, shares, 1)
-    else:
-        size = math.inf
     for _ in range(2):
-        (problem,) = structure.problems(size)
-        block = problem.solved()
+        (block,) = structure.blocks(size)
         gaussian = block.family.at(block.base.guess.mean, block.base.absorbed)
         psi = block.family.predictor(gaussian.mean)
         if not data.scatters:
@@ -379,5 +370,4 @@ def solved(data: AdditiveRows, structure: Structure) -> list[Block]:
         else:
             shares = softmax(psi @ helmert(counts.shape[1]).T, axis=1)
         size = rough_concentration(counts, shares, data.design.matrix.shape[1])
-    (problem,) = structure.problems(size)
-    return [problem.solved()]
+    return structure.blocks(size)

@@ -171,7 +171,7 @@ class Acting:
         sds = np.exp(log_sd(np.ascontiguousarray(near[:, self.is_sd])))
         slopes = 4.0 * (shares * (1.0 + shares)) @ scaled * (1.0 + BEND / sds) ** 2
         return Metric(
-            _by_rows(joined(precisions)), family.layout.stacked(factors), 1.0 + slopes,
+            _by_rows(joined(precisions)), stacked(factors, family.layout.order), 1.0 + slopes,
             Scales(self._of, sds, added, self._scale, self._dof),
         )  # fmt: skip
 

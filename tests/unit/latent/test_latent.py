@@ -12,7 +12,7 @@ from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Sites, approximate, collapsed
 from pgmult.latent.categories import MultinomialRows
 from pgmult.latent.compiled.stacked import solve
-from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of
+from pgmult.latent.factors import Analysis, ArrowFactor, SparseFactor, between_of, stacked
 from pgmult.latent.hyperparameters import Leaning, lean
 from pgmult.latent.moves import Point, Target, carry, interweave, leap, swing, turn
 from pgmult.latent.several import BlockSites, Several
@@ -176,10 +176,8 @@ def test_the_law_given_a_potential_is_the_dense_one(form, rng, monkeypatch):
         np.testing.assert_allclose(law.mean, mean, rtol=1e-7, atol=1e-9)
         evidence = 0.5 * (np.linalg.slogdet(Q)[1] - np.linalg.slogdet(P)[1] + pull @ mean)
         assert law.log_evidence == pytest.approx(evidence, rel=1e-8)
-        factors, solved = (
-            family.layout.stacked([law.factor, family.at(x, family.absorb(2.0 * J, h)).factor]),
-            mean.copy(),
-        )
+        both = [law.factor, family.at(x, family.absorb(2.0 * J, h)).factor]
+        factors, solved = stacked(both, family.layout.order), mean.copy()
         solve(factors, 0, pull, solved)
         np.testing.assert_allclose(solved, mean, rtol=1e-7, atol=1e-9)
         solve(factors, 1, (P + A.T @ (J[:, None] * A)) @ mean, solved)
