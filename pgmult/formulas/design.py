@@ -637,9 +637,9 @@ def _parts(formula: Formula) -> _Plan:
     dates = {source_of(name) for name in groups if source_of(name) != name}
     coded = [node for node in read if node.function == "C" and isinstance(node.arguments[0], Name)]
     labels = {name for node in coded for name in names_in(node)}
-    plain = {name for node in read if node not in coded for name in names_in(node)}
-    columns = labels | plain | dates
-    return _Plan(formula, fixed, random, offsets, columns, labels - plain, read)
+    others = {name for node in read if node not in coded for name in names_in(node)}
+    columns = labels | others | dates
+    return _Plan(formula, fixed, random, offsets, columns, labels - others, read)
 
 
 def _groupings(call: Node, formula: Formula) -> list[_Random]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pgmult.core.typing import FloatArray, Generator, IntArray
+from pgmult.latent.factors import Factor
 from pgmult.latent.layout import Layout, diagonal_blocks, slices
 from pgmult.latent.terms import Term
 
@@ -42,14 +43,14 @@ class Conditioned:
 
     Attributes
     ----------
-    factor : ArrowFactor or SparseFactor
+    factor : Factor
         Of the precision.
     mean : array, ``(num_weights,)``
     log_evidence : float
         Log integral of prior times potential over the weights, up to a constant.
     """
 
-    factor: Any
+    factor: Factor
     mean: FloatArray
     log_evidence: float
 
@@ -170,7 +171,7 @@ class Additive:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the predictors: ``(num_rows,)``, or ``(num_rows, C)`` if there are several."""
+        """The shape of the predictors: ``(num_rows,)``, or ``(num_rows, C)`` of several a row."""
         return self.offset.shape
 
     def take(self, rows: IntArray) -> "Additive":
@@ -279,7 +280,8 @@ class Additive:
         """Variances of the predictors: exact where that is affordable, else from draws."""
         rows, size = self.design.shape
         if not self.layout.is_sparse and 1.0 * rows * size**2 < _AFFORDABLE:
-            half = gaussian.factor.forward(np.asarray(self._transposed.todense()))
+            factor: Any = gaussian.factor  # an arrow
+            half = factor.forward(np.asarray(self._transposed.todense()))
             return np.asarray(np.einsum("pn,pn->n", half, half))
         draws = (self.times(gaussian.sample(rng) - gaussian.mean) for _ in range(_DRAWS))
         return np.asarray(np.mean([draw**2 for draw in draws], axis=0))

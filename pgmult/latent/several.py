@@ -109,7 +109,8 @@ class Several(Additive):
         """Covariances of the predictors of each row, ``(num_rows, C, C)``; None where costly."""
         if not self.inverts:
             return None
-        half = gaussian.factor.forward(np.eye(self.num_weights))
+        factor: Any = gaussian.factor  # an arrow
+        half = factor.forward(np.eye(self.num_weights))
         covariance = (half.T @ half).reshape(2 * (self.design.shape[1], self.num))
         together = covariance.transpose(0, 2, 1, 3).reshape(*self.design.shape[1:] * 2, -1)
         return np.asarray(blocks.row_covariances(self._rows, together, self.num))

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_choice, as_list, brief, under_name
+from pgmult.core.arguments import as_choice, as_kind, as_list, brief, under_name
 from pgmult.core.labels import TOTAL, Levels, find_labels, label_of, total_of
 from pgmult.core.tables import Cells, exact_columns
 from pgmult.core.typing import FloatArray, IntArray
@@ -43,7 +43,8 @@ _LARGEST_OFFSET = 30.0  # of a log: a factor of 1e13
 _MOST_NUMBERS = 20  # that are taken for labels without being asked
 _SUMS = 6  # rows in which a category that is not called a total is not the sum by chance
 _MOST_REPEATED = 100_000  # rows of counts, one for each unit of a weight
-_FAMILIES = ("categories", "dirichlet_multinomial", "poisson", "negative_binomial")
+_OF_EVENTS = ("poisson", "negative_binomial")
+_FAMILIES = ("categories", "dirichlet_multinomial", *_OF_EVENTS)
 
 
 def _outcome(formula: Formula, columns: Mapping[str, Cells]) -> tuple[Any, Any]:
@@ -51,9 +52,7 @@ def _outcome(formula: Formula, columns: Mapping[str, Cells]) -> tuple[Any, Any]:
     left: Any = formula.outcome
     names = [node.name for node in left.arguments or (left,) if isinstance(node, Name)]
     if left.function not in ("", "p", "c") or len(names) != max(len(left.arguments), 1):
-        formula.refuse(
-            f"its left-hand side is a column, p(successes, trials) or c(red, green), got {left}"
-        )
+        formula.refuse(f"its left-hand side is a column, p(y, trials) or c(red, green), got {left}")
     cells = {name: table_column(columns, name, "the left-hand side") for name in names}
     if not left.function:
         return cells[left.name], None
@@ -104,37 +103,30 @@ def rows_of(
         If the formula cannot be read, a column is not there or has missing values, or the outcome
         is a single label.
     """
-    if not isinstance(formula, str):
-        raise TypeError(f"formula must be a string, got {brief(formula)}")
+    parsed, columns = parse(as_kind(formula, "formula", str)), exact_columns(table, "table")
     is_said = family is not None
     family = "categories" if family is None else as_choice(family, "family", _FAMILIES)
-    columns, parsed = exact_columns(table, "table"), parse(formula)
-    num_rows = len(next(iter(columns.values())).values)
-    one_each: NDArray[Any] = np.ones(num_rows, dtype=np.int64)
-    is_events, times = family in ("poisson", "negative_binomial"), one_each
+    is_events, num_rows = family in _OF_EVENTS, len(next(iter(columns.values())).values)
+    outcome = columns.get(parsed.outcome.name) if isinstance(parsed.outcome, Name) else None
+    times = one_each = np.ones(num_rows, dtype=np.int64)
     if weights is not None:
         times = _times_of(table_column(columns, weights, "weights"))
-        y = getattr(columns.get(getattr(parsed.outcome, "name", "")), "values", None)
-        if not is_said and y is not None and _are_shares(y, times):
+        if not is_said and outcome is not None and _are_shares(outcome.values, times):
             right = parsed.text.partition("~")[2].strip()
-            parsed, times = parse(f"p({parsed.outcome}, {weights}) ~ {right}"), one_each
+            parsed = parse(f"p({parsed.outcome}, {weights}) ~ {right}")
+            outcome, times = None, one_each
         elif (shares := _shares(parsed, columns)) is not None:
             columns = {**columns, **{n: Cells(np.rint(x * times)) for n, x in shares.items()}}
             times = one_each
-            warnings.warn(
-                f"{parsed.outcome} are taken for shares of {weights!r}: counts are rounded",
-                stacklevel=3,
-            )
+            shared = f"{parsed.outcome} are taken for shares of {weights!r}: counts are rounded"
+            warnings.warn(shared, stacklevel=3)
     categories, counts = (_events if is_events else _counts)(parsed, columns)
     if len(categories) < 2 and not is_events:
         parsed.refuse(f"{parsed.outcome} must hold two labels or more, got {categories[0]!r} alone")
-    outcome = columns.get(str(getattr(parsed.outcome, "name", "")))
     numbers = outcome.values if outcome is not None else np.empty(0, object)
     if not is_said and numbers.dtype.kind in "iuf" and len(categories) > _MOST_NUMBERS:
         if numbers.min() >= 0.0 and numbers.max() <= 1.0:
-            parsed.refuse(
-                f"{parsed.outcome} holds shares: write p(successes, trials) with columns of counts"
-            )
+            parsed.refuse(f"{parsed.outcome} holds shares: write p(successes, trials) of counts")
         parsed.refuse(
             f"{parsed.outcome} holds {len(categories)} different numbers: say"
             ' family="negative_binomial" or "poisson" for counts of events, "categories" for labels'
@@ -143,10 +135,8 @@ def rows_of(
     if is_events:
         if design.offset is not None and np.abs(design.offset).max() > _LARGEST_OFFSET:
             worst = float(design.offset[np.abs(design.offset).argmax()])
-            parsed.refuse(
-                f"an offset is added to the log of the mean, where {worst:g} is a factor"
-                f" exp({worst:g}); that of a time or a population is written offset(log(x))"
-            )
+            of_log = f"an offset is added to the log of the mean, where {worst:g} is exp({worst:g})"
+            parsed.refuse(f"{of_log}; that of a time or a population is written offset(log(x))")
         if ordered is not None:
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
         design, cells = distinct_rows(design, counts)
@@ -183,9 +173,9 @@ def rows_of(
         rows, which = np.nonzero(weighted)
         entries = np.column_stack([cells[rows] * weighted.shape[1] + which, weighted[rows, which]])
     order = np.arange(len(categories))
-    if len(order) == 2:  # log odds of the second label, or of the first count
-        order = order[::-1].copy() if is_label else order
-    elif not is_ordered:
+    if len(order) == 2 and is_label:  # log odds of the second label, or of the first count
+        order = order[::-1].copy()
+    elif len(order) > 2 and not is_ordered:
         order = np.argsort(-sums.sum(axis=0), kind="stable")
     return AdditiveRows(
         sums, design, order, np.asarray(categories), family, entries=entries,
@@ -234,8 +224,7 @@ def _in_order(categories: Sequence[str], ordered: object) -> IntArray:
 def as_weights(value: Any, name: str) -> FloatArray:
     """Numbers from 0 to 1e12."""
     numbers = as_nonnegative(value, name)
-    high = numbers > _LARGEST
-    if high.any():
+    if (high := numbers > _LARGEST).any():
         got = f"{numbers[high][0]:g}{place_of(high)}"
         raise ValueError(f"{name} must be at most {_LARGEST:g}, got {got}")
     return numbers
@@ -317,8 +306,6 @@ def outcomes_of(data: AdditiveRows, table: object) -> IntArray:
         If the table has another class.
     """
     columns, parsed = exact_columns(table, "held_out"), parse(str(data.design.formula))
-    if not columns:
-        raise ValueError("held_out must have columns, got none")
     with under_name("held_out: the left-hand side", of="the left-hand side"):
         categories, counts = (_events if data.is_events else _counts)(parsed, columns)
     places = find_labels(data.categories, categories, "held_out", what="outcomes of")

@@ -14,8 +14,9 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logsumexp
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_choice, as_kind, as_seed
@@ -170,11 +171,10 @@ def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
     log_p = _log_probabilities(run, predicted_rows(run, max_draws=used), data.counts, units, used)
     chains = run.num_chains if len(log_p) % run.num_chains == 0 else 1
     smoothed = leave_one_out(log_p.reshape(chains, -1, log_p.shape[1]))
+    fitted = logsumexp(log_p, axis=0) - math.log(len(log_p))
     names = ("rows",) if data.is_by_row else tuple(map(str, data.categories))
-    return LeaveOneOut(
-        *units, smoothed.log_p, _mean_of_logs(log_p), smoothed.k, smoothed.by_chain, names,
-        data.scored,
-    )  # fmt: skip
+    of_kinds = smoothed.log_p, fitted, smoothed.k, smoothed.by_chain
+    return LeaveOneOut(*units, *of_kinds, names, data.scored)
 
 
 class _Units(NamedTuple):
@@ -213,12 +213,6 @@ def _sizes(run: Posterior, max_draws: int) -> list[float]:
     """Size of negative binomial counts in each draw, or infinity."""
     hyper = chosen(run.stack("hyperparameters"), max_draws)
     return list(run.model.sizes(hyper, data_of_run(run)).tolist())
-
-
-def _mean_of_logs(log_p: FloatArray) -> FloatArray:
-    """Logs of mean probabilities over draws."""
-    top = log_p.max(axis=0)
-    return np.asarray(top + np.log(np.mean(np.exp(log_p - top), axis=0)))
 
 
 def compare(
@@ -313,7 +307,7 @@ def _scored(run: Posterior, held_out: object, max_draws: int) -> Score:
     rows = predicted_rows(run, held_out, None, None, max_draws, 0, "held_out", True)
     units = _Units.of(data, counts, None)
     log_p = _log_probabilities(run, rows, counts, units, max_draws)
-    return _score(_mean_of_logs(log_p), units.counts)
+    return _score(logsumexp(log_p, axis=0) - math.log(len(log_p)), units.counts)
 
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
@@ -457,8 +451,8 @@ def check(
     else:
         statistics = [*_overall(data), *_of_columns(parts, data.num_categories)]
         if data.scatters:
-            advice = [f"Rows scatter {way} than the model predicts." for way in ("more", "less")]
-            distance = _distance(np.arange(len(counts)))
+            scatter = "Rows scatter {} than the model predicts.".format
+            distance, advice = _distance(np.arange(len(counts))), (scatter("more"), scatter("less"))
             statistics.append(_Statistic("scatter of rows", distance, advice))
         if run.model.link_name(data) == "cumulative":
             statistics += _of_proportional_odds(design, run.model.specific)
@@ -469,14 +463,14 @@ def check(
     for probs, size in zip(each, _sizes(run, max_draws), strict=True):
         made = data.made(rng, probs[rows], totals, size)
         expected = totals[:, None] * probs[rows]
-        observed, drawn = (
-            {one.name: float(one.of(counted, expected)) for one in statistics}
-            for counted in (counts, made)
-        )
-        pairs.append((observed, drawn))
-    to_say = {one.name: (one.advice[0], one.advice[1]) for one in statistics}
+        of = [{s.name: float(s.of(some, expected)) for s in statistics} for some in (counts, made)]
+        pairs.append((of[0], of[1]))
+    to_say = {one.name: one.advice for one in statistics}
     kinds = {one.name: one.kind for one in statistics if one.kind is not None}
     return PredictiveChecks.of(pairs, to_say, kinds)
+
+
+_OfCounts = Callable[[IntArray, FloatArray], Any]
 
 
 class _Statistic(NamedTuple):
@@ -493,21 +487,17 @@ class _Statistic(NamedTuple):
     """
 
     name: str
-    of: Callable[[IntArray, FloatArray], Any]
-    advice: Sequence[str]
+    of: _OfCounts
+    advice: tuple[str, str]
     kind: Kind | None = None
 
 
-def _share_of(
-    k: int, rows: NDArray[np.bool_] | slice
-) -> Callable[[IntArray, FloatArray], ArrayLike]:
+def _share_of(k: int, rows: NDArray[np.bool_] | slice) -> _OfCounts:
     """The share of a category in some rows."""
     return lambda counts, _: counts[rows, k].sum() / max(float(counts[rows].sum()), 1.0)
 
 
-def _distance(
-    codes: IntArray, sums: FloatArray | None = None
-) -> Callable[[IntArray, FloatArray], Any]:
+def _distance(codes: IntArray, sums: FloatArray | None = None) -> _OfCounts:
     """How far counts are from expected ones, or sums of them, ``(num_categories, num_sums)``."""
     rows = _parts(codes)
 
@@ -552,7 +542,7 @@ def _of_parts(
     for group, label in enumerate(labels):
         rows = codes == group
         for k, category in enumerate(data.categories):
-            of: Any = partial(_mean_in, rows) if data.is_events else _share_of(k, rows)
+            of: _OfCounts = partial(_mean_in, rows) if data.is_events else _share_of(k, rows)
             where = f"{category} where {by} is {label}"
             yield _Statistic(name.format(where), of, (more.format(where), less.format(where)))
 
