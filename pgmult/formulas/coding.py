@@ -99,9 +99,8 @@ class Coding:
         bad = ~np.isfinite(matrix)
         if bad.any():
             row, j = np.unravel_index(int(np.argmax(bad)), matrix.shape)
-            raise ValueError(
-                f"covariates must be finite: {names[j]!r} is not, got {matrix[row, j]} at row {row}"
-            )
+            got = f"{names[j]!r} is not, got {matrix[row, j]} at row {row}"
+            raise ValueError(f"covariates must be finite: {got}")
         return names, matrix
 
     def numbers(self, node: Node, rows: Columns) -> FloatArray:
@@ -158,10 +157,11 @@ class Coding:
             case Call(function) if function in functions.SPECIAL:
                 self._refuse(f"{node} must be a term of its own")
             case Call(function) if function not in (*BASES, *ROWWISE, *_OF_DATES):
-                self._refuse(
-                    f"there is no function {function}() (functions are"
-                    f" {functions.known_functions()}; of anything else make a column first)"
+                known = ", ".join(
+                    [*ROWWISE, *BASES, "days", *CALENDAR, "C", *functions.SPECIAL[2:]]
                 )
+                hint = f"functions are {known}; of anything else make a column first"
+                self._refuse(f"there is no function {function}() ({hint})")
         takes = f"{node.function}() takes a column, got {node}" if node.function else ""
         return self._refuse(takes or f"{node} is no column")
 

@@ -70,8 +70,10 @@ class Columns:
         numbers = np.asarray(self.values[:, column] if values is None else values, dtype=np.float64)
         if levels := self.levels_of(column):
             return np.asarray(levels)[numbers.astype(np.int64)]
-        origin = self.origin_of(column)
-        return numbers if origin is None else _dates(numbers, origin)
+        if (origin := self.origin_of(column)) is None:
+            return numbers
+        thousandths = np.rint(numbers * (_DAY / 1000)).astype(np.int64)
+        return plain_dates((thousandths + int(origin) * (_DAY // 1000)).astype("datetime64[ms]"))
 
     def days_of(self, column: int, cells: ArrayLike) -> FloatArray:
         """Dates as days since the origin of a column of dates."""
@@ -108,17 +110,12 @@ def as_mapping(covariates: object, names: Sequence[str] | None) -> Mapping[str, 
     except ValueError as error:
         raise ValueError(f"covariates must be columns or a matrix: {error}") from None
     if matrix.ndim != 2:
-        raise ValueError(
-            "covariates must be a mapping of columns, a DataFrame or a matrix (documents,"
-            f" covariates), got {type(covariates).__name__} with shape {matrix.shape}"
-        )
+        raise ValueError(f"covariates must be columns by name or a matrix, got {brief(covariates)}")
     width = matrix.shape[1]
     names = [f"x{j}" for j in range(width)] if names is None else as_strings(names, "names")
     if len(names) != width or len(set(names)) < len(names):
-        raise ValueError(
-            f"covariates must have {len(names)} columns, each with its own name"
-            f" (names: {', '.join(names)}), got {width}"
-        )
+        listed = ", ".join(names)
+        raise ValueError(f"covariates must have columns of the names {listed}, got {width} columns")
     return dict(zip(names, matrix.T, strict=True))
 
 
@@ -167,17 +164,14 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
     if name not in table:
         raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
     column = [table[name]] * num_rows if _is_single(table[name]) else table[name]
-    shape = np.shape(_values(column))
-    if shape != (num_rows,):
+    if (shape := np.shape(_values(column))) != (num_rows,):
         raise ValueError(
-            f"column {name!r} of covariates must have one value for each of the {num_rows} rows"
-            f" (documents of the corpus), got shape {shape}"
+            f"column {name!r} of covariates must have {num_rows} values, one a row, got {shape}"
         )
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
-    missing = tables.missing_in(cells.values)
-    if missing.any():
+    if (missing := tables.missing_in(cells.values)).any():
         raise ValueError(
             f"column {name!r} has a missing value at row {int(np.argmax(missing))} (drop such rows,"
             " as --drop-incomplete does, or fill in a value and add a column that says so)"
@@ -244,10 +238,8 @@ def moved(column: Any, step: float, above: bool, ends: tuple[float, float]) -> N
 def named_column(columns: Mapping[str, Cells], name: object, what: str) -> Cells:
     """A column that is there; `what` asked for it, for errors."""
     if not isinstance(name, str) or name not in columns:
-        raise ValueError(
-            f"{what} must name a column of the table, got {brief(name)}; it has"
-            f" {', '.join(columns)}"
-        )
+        has = ", ".join(columns)
+        raise ValueError(f"{what} must name a column of the table, got {brief(name)}; it has {has}")
     return columns[name]
 
 
@@ -289,8 +281,10 @@ def read_columns(
             column = (times - int(origins[j]) * _DAY) / _DAY
         elif like is None:
             column, labels = _read(name, cells, name in as_labels)
+        elif labels := like.levels_of(j):
+            column = find_labels(labels, cells.values, name).astype(np.float64)
         else:
-            column, labels = _read_again(name, cells, like.levels_of(j))
+            column = _numbers_again(name, cells)
         values.append(column)
         levels.append(labels)
     sizes = np.array([len(labels) for labels in levels], dtype=np.int64)
@@ -313,10 +307,8 @@ def _times_of(cells: Array, name: str) -> IntArray:
     """
     if not _are_dates(cells):
         row = next(i for i in range(len(cells)) if not _are_dates(cells[i : i + 1]))
-        raise ValueError(
-            f"column {name!r} must hold dates (1999-12-31), as before, got"
-            f" {label_of(cells[row])!r} at row {row}"
-        )
+        got = f"{label_of(cells[row])!r} at row {row}"
+        raise ValueError(f"column {name!r} must hold dates (1999-12-31), as before, got {got}")
     return cells.astype("datetime64[us]").astype(np.int64)
 
 
@@ -329,12 +321,6 @@ def _are_dates(cells: Array) -> bool:
     with suppress(ValueError):  # the 31st of June
         return bool(len(cells.astype("datetime64[us]")))
     return False
-
-
-def _dates(days: FloatArray, origin: float) -> Array:
-    """Dates of days since an origin; times, to the millisecond, where some are not whole days."""
-    thousandths = np.rint(days * (_DAY / 1000)).astype(np.int64) + int(origin) * (_DAY // 1000)
-    return plain_dates(thousandths.astype("datetime64[ms]"))
 
 
 def plain_dates(cells: Array) -> Array:
@@ -352,8 +338,7 @@ def plain_dates(cells: Array) -> Array:
 def _read(name: str, cells: Cells, as_labels: bool) -> tuple[FloatArray, list[str]]:
     """Numbers, or numbers of labels and the labels: in order, or that of a categorical."""
     is_plain = not as_labels and cells.order is None
-    is_number = cells.values.dtype.kind != "M" and _are_numbers(name, cells)
-    if is_number and is_plain:
+    if cells.values.dtype.kind != "M" and _are_numbers(name, cells) and is_plain:
         return numbers_of(cells.values, name), []
     texts = labels_of(cells.values, name).tolist()
     present = set(texts)
@@ -373,17 +358,13 @@ def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -
     rows = [row for row, text in enumerate(texts) if text in odd]
     as_labels = f"C({name}) takes its cells for labels"
     if len(present) - len(odd) > _FEW_LABELS or (marked and len(present) > _FEW_LABELS):
+        must = f"column {name!r} must hold numbers or labels, got"
         if marked and len(marked) == len(odd):
-            raise ValueError(
-                f"column {name!r} must hold numbers or labels, got {marked[0]!r}, a number with a"
-                f" comma (write 66565 or 3.14; {as_labels})"
-            )
+            hint = f"write 66565 or 3.14; {as_labels}"
+            raise ValueError(f"{must} {marked[0]!r}, a number with a comma ({hint})")
         if rows and 4 * len(rows) <= len(texts):
-            raise ValueError(
-                f"column {name!r} must hold numbers or labels, got {texts[rows[0]]!r} at row"
-                f" {rows[0]} among numbers (write a number there, or nothing: --na-values;"
-                f" {as_labels})"
-            )
+            hint = f"write a number there, or nothing: --na-values; {as_labels}"
+            raise ValueError(f"{must} {texts[rows[0]]!r} at row {rows[0]} among numbers ({hint})")
     if len(present) > _MANY_LABELS and 2 * len(present) > len(texts):
         raise ValueError(
             f"column {name!r} must not have a label of its own in most rows, got {len(present)}"
@@ -392,16 +373,13 @@ def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -
         )
 
 
-def _read_again(name: str, cells: Cells, levels: list[str]) -> tuple[FloatArray, list[str]]:
-    if levels:
-        return find_labels(levels, cells.values, name).astype(np.float64), levels
+def _numbers_again(name: str, cells: Cells) -> FloatArray:
     if _are_numbers(name, cells):
-        return numbers_of(cells.values, name), levels
+        return numbers_of(cells.values, name)
     texts = labels_of(cells.values, name).tolist()
     row = next((i for i, text in enumerate(texts) if not NUMBER.fullmatch(text)), 0)
-    raise ValueError(
-        f"column {name!r} must hold numbers, as before, got {texts[row]!r} at row {row}"
-    )
+    got = f"{texts[row]!r} at row {row}"
+    raise ValueError(f"column {name!r} must hold numbers, as before, got {got}")
 
 
 def _are_numbers(name: str, cells: Cells) -> bool:
@@ -427,8 +405,6 @@ def _are_numbers(name: str, cells: Cells) -> bool:
 def labels_only(name: str, cells: Cells) -> NDArray[np.str_]:
     """A column of labels; numbers are refused."""
     if cells.order is None and (cells.values.dtype.kind == "M" or _are_numbers(name, cells)):
-        raise TypeError(
-            f"column {name!r} must hold labels, got numbers or dates (cut them into labels, such as"
-            " decades, or turn codes into strings)"
-        )
+        hint = "cut them into labels, such as decades, or turn codes into strings"
+        raise TypeError(f"column {name!r} must hold labels, got numbers or dates ({hint})")
     return cells.values

@@ -201,10 +201,7 @@ class Design:
         columns = self._read(table, num_rows)
         offsets = _offsets(self._plan, self._coder, columns)
         if num_rows is not None and len(columns.values) != num_rows:
-            raise ValueError(
-                f"covariates must have a row for each of the {num_rows} documents of corpus,"
-                f" got {len(columns.values)}"
-            )
+            raise ValueError(f"covariates must have {num_rows} rows, got {len(columns.values)}")
         return replace(
             self, matrix=self._matrix(columns), columns=columns,
             terms=self._terms_at(table, columns, new_levels),
@@ -281,10 +278,8 @@ class Design:
             names, _ = self._coder.matrix(plan.fixed, self.columns, plan.formula.intercept)
             missing = [name for name in names if name not in columns]
         if missing:
-            raise ValueError(
-                f"the formula {formula!r} has {missing[0]}, which the data's formula"
-                f" {self.formula or '~ .'!r} has not"
-            )
+            lacks = f"which the data's formula {self.formula or '~ .'!r} has not"
+            raise ValueError(f"the formula {formula!r} has {missing[0]}, {lacks}")
         return np.array(list(map(columns.index, names))), list(map(terms.index, wanted))
 
     def rows(self, covariates: Any) -> FloatArray:
@@ -422,14 +417,13 @@ def make_design(
     text = None if formula is None else plan.formula.text
     for name in plan.formula.columns:
         if name not in table:
-            plan.formula.refuse(
-                f"it names {name!r}; columns of covariates, the table: {', '.join(table) or 'none'}"
-            )
+            has = ", ".join(table) or "none"
+            plan.formula.refuse(f"it names {name!r}; columns of covariates, the table: {has}")
     for one in plan.random:
         if one.kind not in ("group", "spline") and not every_term:
+            alone = "is a term of additive regressions alone (table.rows(formula))"
             plan.formula.refuse(
-                f"{one.title} is a term of additive regressions alone (table.rows(formula)); here"
-                " groups are written (1 | author), without slopes that vary by group"
+                f"{one.title} {alone}; groups here are (1 | author), without slopes"
             )
     if check and not plan.formula.intercept and not every_term:
         plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
@@ -613,9 +607,8 @@ def _parts(formula: Formula) -> _Plan:
         at = special[0]
         call = term[at]
         if len(special) > 1 or (len(term) > 1 and call.function != "s"):
-            formula.refuse(
-                "(1 | author) or offset(x) must be a term of its own; a term has one s(x) at most"
-            )
+            alone = "(1 | author) or offset(x) must be a term of its own"
+            formula.refuse(f"{alone}; a term has one s(x) at most")
         if call.function == "offset":
             offsets.append(_read_offset(call, formula))
         elif call.function == "gp":
@@ -646,9 +639,8 @@ def _groupings(call: Node, formula: Formula) -> list[_Random]:
     """The groupings of ``(effects | columns)``, ``rw(column)`` or ``car(column, map)``."""
     name, inside = str(call), call.arguments
     if call.function in ("rw", "car"):
-        kind, form, count = (
-            ("walk", "rw(time)", 1) if call.function == "rw" else ("map", "car(area, map)", 2)
-        )
+        is_walk = call.function == "rw"
+        kind, form, count = ("walk", "rw(time)", 1) if is_walk else ("map", "car(area, map)", 2)
         names = tuple(node.name for node in inside if isinstance(node, Name))
         if len(names) != count or len(inside) != count or call.options:
             formula.refuse(f"{form} takes {count} name{'s' * (count > 1)}, got {call}")
@@ -679,10 +671,8 @@ def _levels(group: Node, formula: Formula) -> list[tuple[str, ...]]:
         first, second = (_levels(argument, formula) for argument in group.arguments)
         both = [tuple(dict.fromkeys((*a, *b))) for a in first[-1:] for b in second]
         return both if group.function == ":" else [*first, *both]
-    return formula.refuse(
-        "a grouping is a column, weekday(date) or another of its calendar, or several as in a:b or"
-        f" a/b, got {group}"
-    )
+    columns = "a column, weekday(date) or another of its calendar, or several as in a:b or a/b"
+    return formula.refuse(f"a grouping is {columns}, got {group}")
 
 
 def _read_process(call: Node, formula: Formula) -> _Random:
@@ -692,10 +682,9 @@ def _read_process(call: Node, formula: Formula) -> _Random:
         case Number(int() as count), Number(c) if 2 <= count <= 1000 and c > 1 and inputs:
             if not options:
                 return _Random(str(call), "process", inputs=inputs, count=count, bound=float(c))
-    return formula.refuse(
-        "processes are written gp(x) or gp(x, y, k=20, c=1.5), with k functions along a side,"
-        f" 2 to 1000, that reach to c > 1 times the data's range, got {call}"
-    )
+    what = "with k functions along a side, 2 to 1000, that reach to c > 1 times the data's range"
+    written = f"gp(x) or gp(x, y, k=20, c=1.5), {what}"
+    return formula.refuse(f"processes are written {written}, got {call}")
 
 
 def _read_curve(term: language.Term, at: int, formula: Formula) -> _Random:
@@ -705,10 +694,8 @@ def _read_curve(term: language.Term, at: int, formula: Formula) -> _Random:
             return _Random(
                 ":".join(map(str, term)), "spline", inputs=(x,), factors=others, count=count
             )
-    return formula.refuse(
-        "curves are written s(x) or s(x, knots=10), with 4 knots at least, and f * s(x) gives"
-        f" each level of f a curve, got {call}"
-    )
+    what = "with 4 knots at least, and f * s(x) gives each level of f a curve"
+    return formula.refuse(f"curves are written s(x) or s(x, knots=10), {what}, got {call}")
 
 
 def terms_named(text: str) -> list[str]:
@@ -732,9 +719,8 @@ def _group(
         return _areas(random_term, cells, plan.formula, maps)
     levels, codes = Levels.of(cells, orders)
     if len(levels) < 2:
-        raise ValueError(
-            f"{random_term.title} needs two groups at least, got {', '.join(levels.names)}"
-        )
+        groups = ", ".join(levels.names)
+        raise ValueError(f"{random_term.title} needs two groups at least, got {groups}")
     if kind == "walk":
         times = times_of(levels.labels[:, 0].tolist(), name)
         order = np.argsort(times, kind="stable")
@@ -775,10 +761,9 @@ def _cells_of(
 def _areas(grouping: _Random, cells: Table, formula: Formula, maps: Table) -> GroupTerm:
     (column,), name = grouping.columns, grouping.name
     if grouping.map not in maps:
-        formula.refuse(
-            f"{name} needs a map {grouping.map!r}, got {', '.join(maps) or 'none'}"
-            f' (table.rows(formula, maps={{"{grouping.map}": neighbours}}))'
-        )
+        hint = f'table.rows(formula, maps={{"{grouping.map}": neighbours}})'
+        got = ", ".join(maps) or "none"
+        formula.refuse(f"{name} needs a map {grouping.map!r}, got {got} ({hint})")
     with under_name(f"the map {grouping.map!r}", of="a map"):
         areas, pairs = neighbours_of(maps[grouping.map], column)
     levels = Levels((column,), areas[:, None])
@@ -799,11 +784,10 @@ def _find_areas(name: str, levels: Levels, cells: Any) -> IntArray:
     absent = numbered(labels[codes < 0])[0].tolist()
     if absent:
         more = ", ..." if len(absent) > _MOST_NAMED else ""
-        raise ValueError(
-            f"the map {on_map!r} of {name} must have every area of column {column!r}, it lacks"
-            f" {', '.join(map(repr, absent[:_MOST_NAMED]))}{more} (a row {absent[0]!r} whose second"
-            " cell is empty adds an area without neighbours, such as an island)"
-        )
+        lacks = ", ".join(map(repr, absent[:_MOST_NAMED])) + more
+        hint = f"a row {absent[0]!r} whose second cell is empty adds an area without neighbours"
+        must = f"the map {on_map!r} of {name} must have every area of column {column!r}"
+        raise ValueError(f"{must}, it lacks {lacks} ({hint}, such as an island)")
     return codes
 
 
@@ -879,41 +863,32 @@ def _check_design(
     priors, these determine the effect, and a warning says so.
     """
     if len(labels) > len(matrix):
-        included = ", the intercept included," if intercept else ""
-        raise ValueError(
-            f"{len(labels)} covariates{included} need at least as many rows, got {len(matrix)}"
-        )
+        columns = f"{len(labels)} covariates{', the intercept included,' if intercept else ''}"
+        raise ValueError(f"{columns} need at least as many rows, got {len(matrix)}")
     labels, others = labels[intercept:], matrix[:, int(intercept) :]
     size = np.abs(others).max(axis=0, initial=0.0)
     if (size > _LARGEST).any():
         j = int(np.argmax(size > _LARGEST))
-        raise ValueError(
-            f"covariates must be smaller than {_LARGEST:g}, {labels[j]!r} has {size[j]:g} (take"
-            " another unit, or its logarithm)"
-        )
+        got = f"{labels[j]!r} has {size[j]:g} (take another unit, or its logarithm)"
+        raise ValueError(f"covariates must be smaller than {_LARGEST:g}, {got}")
     centred = others - others.mean(axis=0) if intercept else others
     lengths = np.sqrt((centred * centred).sum(axis=0))
     flat = lengths <= 1e-12 * np.sqrt((others * others).sum(axis=0))
     may_lack = np.array([has_priors and ":" in name and "[" in name for name in labels], bool)
     if (flat & ~may_lack).any():
         j = int(np.argmax(flat & ~may_lack))
+        got = f"{labels[j]!r} is constant, {others[0, j]} in every row"
         hint = " (leave it out: the intercept is there already)" if intercept else ""
-        raise ValueError(
-            f"covariates must vary: {labels[j]!r} is constant, {others[0, j]} in every row{hint}"
-        )
+        raise ValueError(f"covariates must vary: {got}{hint}")
     unit = centred / np.where(flat, 1.0, lengths)
     depends = np.abs(np.diagonal(np.linalg.qr(unit, mode="r"))) < _COLLINEAR
     lacking = ", ".join(repr(labels[j]) for j in np.flatnonzero(depends & may_lack))
     if lacking:
-        warnings.warn(
-            f"some combinations of labels have no rows: the effect of {lacking} is its prior's",
-            stacklevel=4,
-        )
+        text = f"some combinations of labels have no rows: the effect of {lacking} is its prior's"
+        warnings.warn(text, stacklevel=4)
     if (depends & ~may_lack).any():
         j = int(np.argmax(depends & ~may_lack))
         weights = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
         partners = ", ".join(labels[i] for i in np.flatnonzero(np.abs(weights) > 1e-6))
-        raise ValueError(
-            f"covariates must differ: {labels[j]!r} is a linear combination of {partners} (leave"
-            " one of them out)"
-        )
+        got = f"{labels[j]!r} is a linear combination of {partners} (leave one of them out)"
+        raise ValueError(f"covariates must differ: {got}")

@@ -117,10 +117,9 @@ def _bs(
     t = state["knots"]
     outside = (x < t[0]) | (x > t[-1])
     if extrapolation == "raise" and outside.any():
-        raise ValueError(
-            f"it is known from {t[0]:g} to {t[-1]:g} alone, got {x[outside][0]:g}"
-            " (extrapolation='clip' or 'extend' goes on from there; s(x) goes on straight)"
-        )
+        hint = "extrapolation='clip' or 'extend' goes on from there; s(x) goes on straight"
+        got = f"{x[outside][0]:g} ({hint})"
+        raise ValueError(f"it is known from {t[0]:g} to {t[-1]:g} alone, got {got}")
     if extrapolation == "clip":
         x = np.clip(x, t[0], t[-1])
     return BSpline(t, np.eye(len(t) - degree - 1), degree)(x)[:, 1:], state
@@ -182,10 +181,8 @@ def _learnt(
         inner = np.percentile(within, np.linspace(0, 100, df + 1 + is_cyclic)[1:-1])
     places = np.unique([*ends, *inner])
     if len(places) < len(inner) + 2 or places[0] < ends[0] or places[-1] > ends[1]:
-        raise ValueError(
-            f"its {len(inner)} knots must be different and between {ends[0]:g} and {ends[1]:g}"
-            " (take a smaller df)"
-        )
+        between = f"between {ends[0]:g} and {ends[1]:g} (take a smaller df)"
+        raise ValueError(f"its {len(inner)} knots must be different and {between}")
     mean = _at_knots(x, places, is_cyclic).mean(axis=0)
     return {"knots": places, "free": np.linalg.qr(mean[:, None], mode="complete")[0][:, 1:]}
 
@@ -265,8 +262,3 @@ NAMED: Mapping[str, tuple[str, ...]] = {"month": _MONTHS, "weekday": _WEEKDAYS}
 
 SPECIAL = ("|", "||", "s", "gp", "rw", "car", "offset")
 """What makes terms rather than columns."""
-
-
-def known_functions() -> str:
-    """All functions that a formula may use, for errors."""
-    return ", ".join([*ROWWISE, *BASES, "days", *CALENDAR, "C", *SPECIAL[2:]])

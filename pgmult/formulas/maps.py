@@ -93,10 +93,8 @@ def _pairs_of_table(table: object) -> list[tuple[object, object]]:
         columns = [cells.values.tolist() for cells in exact_columns(table, "map").values()]
         if len(columns) == 2:
             return list(zip(*columns, strict=True))
-    raise ValueError(
-        "a map must be a table of two columns, a mapping from areas to lists of their"
-        f" neighbours, or GeoJSON, got {brief(table)}"
-    )
+    what = "a table of two columns, a mapping from areas to lists of their neighbours, or GeoJSON"
+    raise ValueError(f"a map must be {what}, got {brief(table)}")
 
 
 def _is_empty(cell: Any) -> bool:

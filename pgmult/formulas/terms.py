@@ -25,6 +25,7 @@ True
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -167,15 +168,14 @@ def times_of(labels: Sequence[str], name: str) -> FloatArray:
     """
     times = []
     for label in labels:
-        try:
+        with suppress(ValueError):
             times.append(float(label))
+            continue
+        try:
+            times.append(np.datetime64(label, "us").astype(np.int64) / 86_400e6)
         except ValueError:
-            try:
-                times.append(np.datetime64(label, "us").astype(np.int64) / 86_400e6)
-            except ValueError:
-                raise ValueError(
-                    f"{name} runs over numbers or dates (1999-12-31), got {label!r}"
-                ) from None
+            must = f"{name} runs over numbers or dates (1999-12-31)"
+            raise ValueError(f"{must}, got {label!r}") from None
     if not np.isfinite(times).all():
         raise ValueError(f"{name} runs over finite numbers, got {times}")
     return np.array(times)
@@ -312,9 +312,8 @@ class ProcessTerm(BasisTerm):
         inputs, names = over.values, over.expressions
         low, high = inputs.min(axis=0), inputs.max(axis=0)
         if not (high > low).all():
-            raise ValueError(
-                f"{over.name} needs different values of {names[int(np.argmin(high > low))]}"
-            )
+            constant = names[int(np.argmin(high > low))]
+            raise ValueError(f"{over.name} needs different values of {constant}")
         centre, half = (low + high) / 2.0, (high - low) / 2.0
         unit = float(half.max())
         reach = bound * np.maximum(half / unit, _NARROWEST)
@@ -347,10 +346,9 @@ class ProcessTerm(BasisTerm):
             row, j = (int(i) for i in np.argwhere(outside)[0])
             low, high = self.centre[j] + self.unit * self.reach[j] * np.array([-1.0, 1.0])
             text = forms[j] if forms else "{:g}".format
-            raise ValueError(
-                f"{self.name} is known for {self.expressions[j]} from {text(low)} to {text(high)},"
-                f" got {text(inputs[row, j])} at row {row} (c=3 makes it known further out)"
-            )
+            known = f"known for {self.expressions[j]} from {text(low)} to {text(high)}"
+            got = f"{text(inputs[row, j])} at row {row} (c=3 makes it known further out)"
+            raise ValueError(f"{self.name} is {known}, got {got}")
         parts = np.sin(np.pi * self.waves * ((at + self.reach) / (2.0 * self.reach))[:, None])
         return np.asarray(np.prod(parts / np.sqrt(self.reach), axis=2))
 
@@ -392,10 +390,9 @@ class SplineTerm(BasisTerm):
         name, (expression,), x = over.name, over.expressions, over.values
         distinct = np.unique(x)
         if len(distinct) < _FEWEST_KNOTS:
-            raise ValueError(
-                f"{name} needs {_FEWEST_KNOTS} different values at least, got {len(distinct)}"
-                f" (write {expression} for a straight line, C({expression}) for a level each)"
-            )
+            hint = f"write {expression} for a straight line, C({expression}) for a level each"
+            got = f"{len(distinct)} ({hint})"
+            raise ValueError(f"{name} needs {_FEWEST_KNOTS} different values at least, got {got}")
         places = np.quantile(distinct, np.linspace(0.0, 1.0, min(knots, len(distinct))))
         cardinal = CubicSpline(places, np.eye(len(places)), bc_type="natural")
         curvature, gaps = cardinal(places, 2), np.diff(places)

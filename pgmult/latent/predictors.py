@@ -282,20 +282,17 @@ def as_priors(priors: object, name: str) -> dict[str, Distribution | tuple[Distr
             f"{name} must be a mapping from terms to distributions, got {brief(priors)}"
         )
     for key, prior in priors.items():
-        if not isinstance(key, str) or not all(
-            isinstance(x, Distribution) for x in _as_tuple(prior)
-        ):
-            raise TypeError(
-                f"{name} must give each term a distribution of pgmult.priors (Normal, HalfT,"
-                f" Horseshoe, LKJ, LogNormal), or a tuple of them, got {brief(prior)} for"
-                f" {brief(key)}"
+        are_priors = all(isinstance(one, Distribution) for one in _as_tuple(prior))
+        if not isinstance(key, str) or not are_priors:
+            kinds = (
+                "of pgmult.priors (Normal, HalfT, Horseshoe, LKJ, LogNormal), or a tuple of them"
             )
+            got = f"{brief(prior)} for {brief(key)}"
+            raise TypeError(f"{name} must give each term a distribution {kinds}, got {got}")
         means = [one.mean for one in _as_tuple(prior) if isinstance(one, Normal)]
         if any(means):
-            raise ValueError(
-                f"{name}: the mean of {key!r} must be 0, got {means[0]} (what is known of an"
-                " effect goes into offset(...))"
-            )
+            hint = "what is known of an effect goes into offset(...)"
+            raise ValueError(f"{name}: the mean of {key!r} must be 0, got {means[0]} ({hint})")
     return dict(priors)
 
 

@@ -189,11 +189,8 @@ def poststratify(
         present = set(labels_of(rows.table[column], column)) if levels else set()
         lacking = [level for level in levels if level not in present]
         if lacking:
-            warnings.warn(
-                f"the census has nobody with {column} {', '.join(lacking)}, and the data have"
-                " observations with it: shares are of a population without them",
-                stacklevel=2,
-            )
+            nobody = f"the census has nobody with {column} {', '.join(lacking)}, and the data do"
+            warnings.warn(f"{nobody}: shares are of a population without them", stacklevel=2)
     return shares
 
 
@@ -615,9 +612,8 @@ def pairs_of(
         is_number, two = np.asarray(table[name]).dtype.kind in "fM", np.unique(table[name])
         if is_derivative and not (is_number and values is None and step is None):
             if column is not None:
-                raise ValueError(
-                    f"derivatives are of numbers and dates, without values and step; got {name!r}"
-                )
+                what = "numbers and dates, without values and step"
+                raise ValueError(f"derivatives are of {what}; got {name!r}")
             continue
         by_values = step is None and (name in known_there(data.design) or len(two) == 2)
         if is_derivative or (values is None and is_number and not by_values):
@@ -739,11 +735,8 @@ def _probabilities(
     link, latent = run.model.probability_link(data), run.model.latent(data, design)
     weights = chosen(run.stack("weights"), max_draws)
     if any(piece.fresh is not None for piece in latent.pieces):
-        rng, hyper = (
-            np.random.default_rng(random_seed),
-            chosen(run.stack("hyperparameters"), max_draws),
-        )
-        for batch, x in zip(weights, hyper, strict=True):
+        rng, hyper = np.random.default_rng(random_seed), run.stack("hyperparameters")
+        for batch, x in zip(weights, chosen(hyper, max_draws), strict=True):
             yield link.probs(latent.draw(rng, batch, x))
         return
     few = max(1, _AT_ONCE // (len(design.matrix) * weights.shape[1]))

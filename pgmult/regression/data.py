@@ -161,10 +161,8 @@ class AdditiveRows:
         total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
         if link == "softmax":
             if design.offset is not None:
-                raise ValueError(
-                    "offset(x) must name one of several categories, as"
-                    f' offset(x, "{names[0]}"): added to all of them it changes nothing'
-                )
+                name = f'one of several categories, as offset(x, "{names[0]}")'
+                raise ValueError(f"offset(x) must name {name}: added to all it changes nothing")
             return np.column_stack([named.get(name, total) for name in names])
         for name, values in named.items():  # log odds of the first stick's category
             total = total + (values if names.index(name) == self.order[0] else -values)

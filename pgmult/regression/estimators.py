@@ -130,10 +130,9 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         """The formula, or that of all columns."""
         if self.formula is not None:
             if not isinstance(self.formula, str) or self.groups is not None:
-                raise ValueError(
-                    "formula must be what stands right of ~, and groups be left out then, got"
-                    f" {brief(self.formula)} and {brief(self.groups)}"
-                )
+                must = "formula must be what stands right of ~, and groups be left out then"
+                got = f"{brief(self.formula)} and {brief(self.groups)}"
+                raise ValueError(f"{must}, got {got}")
             return self.formula.partition("~")[2] or self.formula
         columns = {name: name if name.isidentifier() else f"`{name}`" for name in names}
         if self.groups is None:
@@ -142,9 +141,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
         if type(group) is int and abs(group) < len(names):
             group = names[group]
         if not isinstance(group, str) or group not in columns:
-            raise ValueError(
-                f"groups must be a column of X, {', '.join(names)}, got {brief(group)}"
-            )
+            has = ", ".join(names)
+            raise ValueError(f"groups must be a column of X, {has}, got {brief(group)}")
         group = columns.pop(group)
         bar = "|" if len(columns) < _MOST_CORRELATED else "||"
         both = " + ".join(["1", *columns.values()])
@@ -266,10 +264,8 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         if link == "softmax":
             return np.asarray(effects[:, self._places])
         if link != "logistic":
-            raise AttributeError(
-                f"coef_ of several classes needs the softmax link, got {link!r}"
-                " (posterior_.contrasts() has log odds)"
-            )
+            got = f"{link!r} (posterior_.contrasts() has log odds)"
+            raise AttributeError(f"coef_ of several classes needs the softmax link, got {got}")
         return effects if data.order[0] == self._places[1] else -effects
 
 

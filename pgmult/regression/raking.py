@@ -59,10 +59,8 @@ def rake(
             raise ValueError(f"margins of {column!r} must be numbers of people, 0 or more")
         lacking = (np.bincount(code, raked, len(labels)) == 0.0) & (target > 0.0)
         if lacking.any():
-            raise ValueError(
-                f"margins of {column!r} have people of {labels[int(np.argmax(lacking))]!r}, and the"
-                " data have no observations of it (join it with another label)"
-            )
+            have = f"margins of {column!r} have people of {labels[int(np.argmax(lacking))]!r}"
+            raise ValueError(f"{have}, the data no observations of it (join it with another label)")
         total = total or target.sum()
         wanted.append((code, target * (total / target.sum())))
     for _ in range(_MOST_SWEEPS):
@@ -72,7 +70,6 @@ def rake(
         gaps = [np.bincount(code, raked, len(target)) - target for code, target in wanted]
         if max(np.abs(gap).max() for gap in gaps) <= _CLOSE * total:
             return raked
-    raise ValueError(
-        f"margins of {', '.join(map(repr, margins))} contradict each other: no weights"
-        " of the observations have all of them (leave one out, or join labels)"
-    )
+    contradict = f"margins of {', '.join(map(repr, margins))} contradict each other"
+    hint = "leave one out, or join labels"
+    raise ValueError(f"{contradict}: no weights of the observations have all of them ({hint})")

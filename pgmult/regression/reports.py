@@ -76,9 +76,8 @@ def report(
     data = data_of_run(run)
     design, unweighted = data.design, not data.is_weighted
     count = min(as_positive_int(max_draws, "max_draws"), most_draws(data))
-    rows = predicted_rows(
-        run, by=[name for term in design.groupings for name in term.variables], max_draws=count
-    )
+    grouping = [name for term in design.groupings for name in term.variables]
+    rows = predicted_rows(run, by=grouping, max_draws=count)
     name = str(design.formula) if title is None else as_kind(title, "title", str)
     beside = compare(run, max_draws=count) if asked is True and unweighted else asked
     beats = [beside] if isinstance(beside, Comparison) else []
@@ -118,20 +117,17 @@ def report(
         head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
     )  # fmt: skip
     sections += [priors, Section("Diagnostics", sentences=[chains, *details, *nearness])]
-    of_run = {"formula": str(design.formula)}
+    what, kind = "link", run.model.link_name(data)
     if data.is_events:
-        of_run["outcome"] = data.family.replace("_", " ")
-    else:
-        of_run["link"] = run.model.link_name(data).replace("_", " ")
+        what, kind = "outcome", data.family
+    of_run = {"formula": str(design.formula), what: kind.replace("_", " ")}
     if data.is_ordered:
         of_run["order of categories"] = ", ".join(data.categories.tolist())
     if data.scatters:
-        of_run["rows"] = (
-            f"scatter: {'beta-bi' if data.num_categories == 2 else 'Dirichlet-multi'}nomial"
-        )
-    return Report(name, [*verdict, *(nearness or [chains])], sections, of_run | dict(facts)).save(
-        place
-    )
+        kind = "beta-binomial" if data.num_categories == 2 else "Dirichlet-multinomial"
+        of_run["rows"] = f"scatter: {kind}"
+    whole = Report(name, [*verdict, *(nearness or [chains])], sections, of_run | dict(facts))
+    return whole.save(place)
 
 
 def most_draws(data: AdditiveRows) -> int:

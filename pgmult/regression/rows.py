@@ -242,12 +242,10 @@ def _times_of(cells: NDArray[Any]) -> NDArray[Any]:
         return as_counts(cells, "weights")
     times = as_weights(cells, "weights")
     if (total := float(times.sum())) > _MORE * len(times):
-        warnings.warn(
-            f"weights add up to {total:,.6g} in {len(times):,} rows: intervals are those of so many"
-            f" independent observations (divide by the mean weight, {total / len(times):.4g}, if a"
-            " row is one)",
-            stacklevel=4,
-        )
+        weights = f"weights add up to {total:,.6g} in {len(times):,} rows"
+        hint = f"divide by the mean weight, {total / len(times):.4g}, if a row is one"
+        are = "intervals are those of so many independent observations"
+        warnings.warn(f"{weights}: {are} ({hint})", stacklevel=4)
     return times
 
 

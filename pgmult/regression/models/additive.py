@@ -46,7 +46,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_strings
+from pgmult.core.arguments import as_strings, brief
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
@@ -133,10 +133,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             return data
         if isinstance(data, tuple) and len(data) == 2:
             return rows_of(*data)
-        kind = type(data).__name__
-        raise TypeError(
-            f"data must be table.rows(formula), or a tuple (formula, table), got {kind}"
-        )
+        raise TypeError(f"data must be table.rows(formula) or (formula, table), got {brief(data)}")
 
     def link_name(self, data: AdditiveRows) -> str:
         """The link of these data: "log", "logistic" or one of those of `link`.
@@ -156,10 +153,8 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
         if name == "auto":
             name = "cumulative" if data.is_ordered else "softmax"
         if data.scatters and name != "softmax":
-            raise ValueError(
-                f"counts that scatter have the softmax link, got {name!r} (rows with"
-                ' family="categories" do not scatter)'
-            )
+            hint = 'family="categories" is of rows that do not'
+            raise ValueError(f"rows that scatter have the softmax link, got {name!r} ({hint})")
         return name
 
     def coords(self, data: AdditiveRows) -> Mapping[str, Array]:
