@@ -201,7 +201,8 @@ class Design:
         columns = self._read(table, num_rows)
         offsets = _offsets(self._plan, self._coder, columns)
         if num_rows is not None and len(columns.values) != num_rows:
-            raise ValueError(f"covariates must have {num_rows} rows, got {len(columns.values)}")
+            each = f"a row for each of the {num_rows} documents of corpus"
+            raise ValueError(f"covariates must have {each}, got {len(columns.values)}")
         return replace(
             self, matrix=self._matrix(columns), columns=columns,
             terms=self._terms_at(table, columns, new_levels),
@@ -422,9 +423,8 @@ def make_design(
     for one in plan.random:
         if one.kind not in ("group", "spline") and not every_term:
             alone = "is a term of additive regressions alone (table.rows(formula))"
-            plan.formula.refuse(
-                f"{one.title} {alone}; groups here are (1 | author), without slopes"
-            )
+            here = "here groups are written (1 | author), without slopes that vary by group"
+            plan.formula.refuse(f"{one.title} {alone}; {here}")
     if check and not plan.formula.intercept and not every_term:
         plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
     num_rows = num_rows_of(table, table) if num_rows is None else num_rows
