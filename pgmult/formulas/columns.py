@@ -172,10 +172,11 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
     if (missing := tables.missing_in(cells.values)).any():
-        raise ValueError(
-            f"column {name!r} has a missing value at row {int(np.argmax(missing))} (drop such rows,"
-            " as --drop-incomplete does, or fill in a value and add a column that says so)"
+        hint = (
+            "drop such rows, as --drop-incomplete does, or fill in a value and add a column for it"
         )
+        got = f"a missing value at row {int(np.argmax(missing))} ({hint})"
+        raise ValueError(f"column {name!r} has {got}")
     return cells
 
 
@@ -366,10 +367,10 @@ def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -
             hint = f"write a number there, or nothing: --na-values; {as_labels}"
             raise ValueError(f"{must} {texts[rows[0]]!r} at row {rows[0]} among numbers ({hint})")
     if len(present) > _MANY_LABELS and 2 * len(present) > len(texts):
+        hint = f"leave it out; (1 | {name}) pools what rows share; {as_labels}"
+        got = f"{len(present)} labels in {len(texts)} rows, such as {texts[0]!r} ({hint})"
         raise ValueError(
-            f"column {name!r} must not have a label of its own in most rows, got {len(present)}"
-            f" labels in {len(texts)} rows, such as {texts[0]!r} (leave it out; (1 | {name}) pools"
-            f" what rows share; {as_labels})"
+            f"column {name!r} must not have a label of its own in most rows, got {got}"
         )
 
 

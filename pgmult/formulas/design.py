@@ -444,12 +444,7 @@ def make_design(
         centre, scale = _units(matrix)
         if not plan.formula.intercept:  # about 0, where the predictor is 0
             centre, scale = np.zeros(len(labels)), np.hypot(centre, scale)
-    terms = tuple(
-        _over_inputs(one, coder, columns)
-        if one.inputs
-        else _group(one, plan, table, coder, columns, maps or {})
-        for one in plan.random
-    )
+    terms = tuple(_term(one, plan, table, coder, columns, maps or {}) for one in plan.random)
     offsets = _offsets(plan, coder, columns)
     return Design(
         np.array(labels, dtype=np.str_), (matrix - centre) / scale, centre, scale, columns, text,
@@ -709,18 +704,20 @@ def terms_named(text: str) -> list[str]:
 # --------------------------------------------------------------------------- random terms
 
 
-def _group(
-    random_term: _Random, plan: _Plan, table: Table, coder: Coding, columns: Columns, maps: Table
-) -> GroupTerm:
-    """Make a term of a grouping; slopes are centred wherever its levels have an intercept, too."""
-    name, kind = random_term.name, random_term.kind
-    cells, orders = _cells_of(random_term.columns, table, len(columns.values), kind)
+def _term(
+    one: _Random, plan: _Plan, table: Table, coder: Coding, columns: Columns, maps: Table
+) -> Term:
+    """Make a random term; slopes are centred wherever their levels have an intercept, too."""
+    if one.inputs:
+        return _over_inputs(one, coder, columns)
+    name, kind = one.name, one.kind
+    cells, orders = _cells_of(one.columns, table, len(columns.values), kind)
     if kind == "map":
-        return _areas(random_term, cells, plan.formula, maps)
+        return _areas(one, cells, plan.formula, maps)
     levels, codes = Levels.of(cells, orders)
     if len(levels) < 2:
         groups = ", ".join(levels.names)
-        raise ValueError(f"{random_term.title} needs two groups at least, got {groups}")
+        raise ValueError(f"{one.title} needs two groups at least, got {groups}")
     if kind == "walk":
         times = times_of(levels.labels[:, 0].tolist(), name)
         order = np.argsort(times, kind="stable")
@@ -730,22 +727,17 @@ def _group(
         return GroupTerm(name, levels, np.argsort(order)[codes], times=times[order])
     if kind == "group":
         return GroupTerm(name, levels, codes)
-    effects = parse(random_term.effects)
+    effects = parse(one.effects)
     labels, values = coder.matrix(effects.terms, columns, effects.intercept)
     centre, scale = _units(values)
     are_numbers = len(labels) == len(effects.terms)  # labels without an intercept have columns each
-    is_beside_intercept = any(
-        other.kind == "group" and other.columns == random_term.columns for other in plan.random
-    )
-    if not (effects.intercept or (is_beside_intercept and are_numbers)):
+    have_intercepts = [other.columns for other in plan.random if other.kind == "group"]
+    if not (effects.intercept or (one.columns in have_intercepts and are_numbers)):
         centre = np.zeros(len(labels))
     if not (scale > 0.0).all():
         raise ValueError(f"({name}): {labels[int(np.argmin(scale))]} must vary")
-    slopes = Slopes(
-        random_term.effects, np.array(labels, dtype=np.str_), (values - centre) / scale, centre,
-        scale,
-    )  # fmt: skip
-    return GroupTerm(name, levels, codes, slopes)
+    names, scaled = np.array(labels, dtype=np.str_), (values - centre) / scale
+    return GroupTerm(name, levels, codes, Slopes(one.effects, names, scaled, centre, scale))
 
 
 def _cells_of(

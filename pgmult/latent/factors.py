@@ -145,17 +145,13 @@ def stacked(factors: Sequence[Any], order: IntArray) -> Stacked:
     nothing, none = np.zeros(1, np.int64), np.empty((len(factors), 0))
     first = factors[0]
     if isinstance(first, SparseFactor):
-        values, pivots = (
-            np.array([getattr(factor.lower, name) for factor in factors])
-            for name in ("values", "pivots")
-        )
+        values = np.array([factor.lower.values for factor in factors])
+        pivots = np.array([factor.lower.pivots for factor in factors])
         lower = first.lower._replace(values=values, pivots=pivots)
         between = Between(nothing, nothing[:0], none[:, :, None])
         return Stacked(first.order, none[:, :, None, None], between, none[:, :, None], lower)
-    inverse, inner, across = (
-        np.array(arrays)
-        for arrays in zip(*((f.inverse, f.inner, f.across.values) for f in factors), strict=True)
-    )
+    parts = ([f.inverse, f.inner, f.across.values] for f in factors)
+    inverse, inner, across = map(np.array, zip(*parts, strict=True))
     lower = sparse_cholesky.Lower(nothing, nothing[:0], none, none)
     return Stacked(order, inverse, first.across._replace(values=across), inner, lower)
 

@@ -284,9 +284,7 @@ def as_priors(priors: object, name: str) -> dict[str, Distribution | tuple[Distr
     for key, prior in priors.items():
         are_priors = all(isinstance(one, Distribution) for one in _as_tuple(prior))
         if not isinstance(key, str) or not are_priors:
-            kinds = (
-                "of pgmult.priors (Normal, HalfT, Horseshoe, LKJ, LogNormal), or a tuple of them"
-            )
+            kinds = "of pgmult.priors (Normal, HalfT, Horseshoe, LKJ, LogNormal), or several"
             got = f"{brief(prior)} for {brief(key)}"
             raise TypeError(f"{name} must give each term a distribution {kinds}, got {got}")
         means = [one.mean for one in _as_tuple(prior) if isinstance(one, Normal)]
@@ -353,10 +351,8 @@ def coefficient_scales(design: Design, priors: Priors) -> Any:
 def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
     """Every prior in the units of the user's columns: term, parameter, distribution."""
     scales = np.zeros(len(design.names)) + coefficient_scales(design, priors)
-    rows = [
-        (str(name), "coefficient", str(Normal(0.0, scale / unit)))
-        for name, scale, unit in zip(design.names, scales, design.scale, strict=True)
-    ]
+    named = zip(design.names.tolist(), scales / design.scale, strict=True)
+    rows = [(name, "coefficient", str(Normal(0.0, sd))) for name, sd in named]
     common = priors.get("fixed")
     if isinstance(common, HalfT | Horseshoe):
         parameter = "coefficient" if isinstance(common, Horseshoe) else "sd"
@@ -371,10 +367,8 @@ def prior_rows(design: Design, priors: Priors) -> list[tuple[str, str, str]]:
             names = term.slopes.names.tolist()
             if names[0] == "Intercept" and term.slopes.centre.any():
                 names[0] = "Intercept, where columns are average"
-            of_term = [
-                (f"sd of {name}", HalfT(sd.dof, sd.scale / unit))
-                for name, unit in zip(names, units, strict=True)
-            ]
+            named = zip(names, sd.scale / units, strict=True)
+            of_term = [(f"sd of {name}", HalfT(sd.dof, scale)) for name, scale in named]
             if term.width > 1:
                 of_term.append(("correlations", set_priors.get(LKJ, _CORRELATION)))
         if isinstance(term, ProcessTerm):

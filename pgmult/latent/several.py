@@ -93,9 +93,8 @@ class Several(Additive):
                     product = (self._full_design.T * J[:, s, t]) @ self._full_design
                     gram[:, s, :, t] = gram[:, t, :, s] = product
             return gram.reshape(size * num, size * num), pull
-        entries = blocks.weighted_gram(
-            self._rows, self._columns, np.ascontiguousarray(J), self._pattern
-        )
+        J = np.ascontiguousarray(J)
+        entries = blocks.weighted_gram(self._rows, self._columns, J, self._pattern)
         indptr, indices, _ = self._pattern
         together = sparse.bsr_array((entries, indices, indptr), shape=(size * num, size * num))
         return self.layout.packed(together.tocsr()), pull

@@ -68,9 +68,8 @@ def _log_half_t(x: FloatArray, scale: FloatArray | float, dof: float) -> float:
     for coordinate, width in zip(x.tolist(), scales, strict=True):
         if not 0.0 < coordinate <= LARGEST:
             return -math.inf
-        total += coordinate - 0.5 * (dof + 1.0) * math.log1p(
-            sd_at(coordinate) ** 2 / (dof * width**2)
-        )
+        square = sd_at(coordinate) ** 2 / (dof * width**2)
+        total += coordinate - 0.5 * (dof + 1.0) * math.log1p(square)
     return total
 
 
@@ -355,9 +354,8 @@ class Scaled(Term):
         """
         gaps, num, unit = np.diff(times), len(times), cls.unit_of(times)
         ahead, behind = np.append(unit / gaps, 0.0), np.append(0.0, unit / gaps)
-        full = sparse.diags_array(
-            [ahead + behind, -ahead[:-1], -ahead[:-1]], offsets=[0, 1, -1]
-        ).tocsr()
+        bands = [ahead + behind, -ahead[:-1], -ahead[:-1]]
+        full = sparse.diags_array(bands, offsets=[0, 1, -1]).tocsr()
         free = np.delete(np.arange(num), num // 2)
         log_det = float(np.sum(np.log(unit / gaps)))
         return cls(full[free][:, free], log_det, **prior)

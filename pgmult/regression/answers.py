@@ -481,11 +481,9 @@ def variance_shares(run: Posterior, *, probability: float = 0.9, max_draws: int 
         between = float(np.sum(share @ (probs - mean) ** 2) / np.sum(mean * (1.0 - mean)))
         explained = between * np.array(squares) / max(sum(squares), 1e-300)
         per_draw.append([*explained, 1.0 - explained.sum()])
-    return Estimand(
-        np.array(per_draw), ("term",), {"term": [*terms, "not explained"]},
-        caption="Shares of the variance of outcomes that go with each term.",
-        probability=probability,
-    )  # fmt: skip
+    caption = "Shares of the variance of outcomes that go with each term."
+    draws, labels = np.array(per_draw), {"term": [*terms, "not explained"]}
+    return Estimand(draws, ("term",), labels, caption=caption, probability=probability)
 
 
 # --------------------------------------------------------------------------- rows of a run
@@ -629,11 +627,9 @@ def pairs_of(
             chosen = as_list(values, "values", "values")
         if len(chosen) < 2:
             raise ValueError(f"values must be two at least to be compared, got {len(chosen)}")
-        first, *texts = value_texts(chosen)
-        pairs += [
-            Pair(name, f"{text} less {first}", value, chosen[0])
-            for text, value in zip(texts, chosen[1:], strict=True)
-        ]
+        (first, *texts), (start, *others) = value_texts(chosen), chosen
+        for text, value in zip(texts, others, strict=True):
+            pairs.append(Pair(name, f"{text} less {first}", value, start))
     if not pairs:
         raise ValueError("the formula has no column of numbers or dates to take a derivative by")
     return pairs
@@ -662,10 +658,8 @@ def _step_of(
     else:
         width = arguments.as_real(step, "step")
         ends = ends if abs(width) <= ends[1] - ends[0] else (-np.inf, np.inf)
-    above, below = (
-        partial(cells_of.moved, step=abs(width), above=up, ends=ends)
-        for up in (width > 0.0, width <= 0.0)
-    )
+    end = partial(cells_of.moved, step=abs(width), ends=ends)
+    above, below = partial(end, above=width > 0.0), partial(end, above=width <= 0.0)
     if is_derivative:
         return Pair(name, f"dy/dx, {'a day' if is_date else 'a unit'}", above, below)
     digits = np.format_float_positional(width, precision=4, fractional=False, trim="-")

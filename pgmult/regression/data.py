@@ -221,11 +221,9 @@ class AdditiveRows:
             counts = self.made(rng, probs, self.counts.sum(axis=1), size)
             return replace(self, counts=counts, entries=None)
         rows = np.repeat(np.arange(self.num_rows), np.asarray(self.times).astype(np.int64))
-        single = np.ones(len(rows), dtype=np.int64)
+        single, design = np.ones(len(rows), dtype=np.int64), self.design.take(rows)
         counts, times = self.made(rng, probs[rows], single, size), single.astype(np.float64)
-        return replace(
-            self, counts=counts, design=self.design.take(rows), times=times, entries=None
-        )
+        return replace(self, counts=counts, design=design, times=times, entries=None)
 
     def made(self, rng: Generator, probs: FloatArray, totals: IntArray, size: float) -> IntArray:
         """Simulated counts of `totals` observations per row, or events in `totals` rows like it.

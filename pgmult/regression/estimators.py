@@ -105,9 +105,8 @@ class _Additive(BaseEstimator):  # type: ignore[misc]
     @property
     def intercept_(self) -> FloatArray:
         """Posterior mean of each output's intercept, where all columns are 0."""
-        return np.asarray(
-            self._weights()[self.posterior_.data.design.names == "Intercept"].sum(axis=0)
-        )
+        weights = self._weights()
+        return np.asarray(weights[self.posterior_.data.design.names == "Intercept"].sum(axis=0))
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Any]:
         """X as columns by name; arrays are checked as scikit-learn does."""

@@ -208,14 +208,12 @@ def _extremes(shares: Estimand) -> str:
     """Where the category that varies most is most and least frequent."""
     mean, k, texts = shares.mean, _most_varying(shares), _texts(shares)
     top, low = int(mean[:, k].argmax()), int(mean[:, k].argmin())
-    first, second = (
-        f"{texts[i]} ({Interval(mean[i, k], shares.lower[i, k], shares.upper[i, k])})"
-        for i in (low, top)
-    )
+    at = [Interval(mean[i, k], shares.lower[i, k], shares.upper[i, k]) for i in (low, top)]
+    from_to = f"from {texts[low]} ({at[0]}) to {texts[top]} ({at[1]})"
     above = float(np.mean(shares.draws[:, top, k] > shares.draws[:, low, k]))
     return (
-        f"By {shares.axes[0]}, {_categories(shares)[k]} differs most: from {first} to {second}; the"
-        f" second is larger with probability {probability_text(above)}."
+        f"By {shares.axes[0]}, {_categories(shares)[k]} differs most: {from_to}; the second is"
+        f" larger with probability {probability_text(above)}."
     )
 
 
@@ -250,10 +248,9 @@ def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Sect
     """One row per label, a column a category, and a figure of them."""
     categories, texts, axis = _categories(estimand), _texts(estimand)[:_MOST_ROWS], estimand.axes[0]
     ends = [x[:_MOST_ROWS] for x in (estimand.mean, *estimand.interval())]
-    notes = [
-        [Interval(mean, low, high, form) for mean, low, high in zip(*row, strict=True)]
-        for row in zip(*ends, strict=True)
-    ]
+    notes = []
+    for row in zip(*ends, strict=True):
+        notes.append([Interval(m, low, high, form) for m, low, high in zip(*row, strict=True)])
     rows: list[list[Cell]] = [[text, *row] for text, row in zip(texts, notes, strict=True)]
     beside = False
     if np.asarray(next(iter(estimand.columns_of(axis).values()))).dtype.kind in "ifM":

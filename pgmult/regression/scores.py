@@ -125,10 +125,8 @@ class LeaveOneOut(Answer):
     def table(self) -> Table:
         """One row per quantity."""
         number, error = int(self.counts.sum()), self.error
-        quantities = [
-            "log probability, sum", f"nats {_an(self.unit)}", "effective parameters",
-            f"{self.unit}s with k above {LARGE_K}",
-        ]  # fmt: skip
+        each, rough = f"nats {_an(self.unit)}", f"{self.unit}s with k above {LARGE_K}"
+        quantities = ["log probability, sum", each, "effective parameters", rough]
         values = [self.elpd, self.elpd / number, self.num_parameters, float(self.num_rough)]
         errors = [error, error / number, np.nan, np.nan]
         columns = [
@@ -567,10 +565,8 @@ def _of_columns(
         if len(columns) > 1:
             kind = Kind("pairs of columns", [f"distance by {name}" for name in columns])
             add = f": add {together} or (1 | {together})"
-        advice = (
-            f"{what} by {label} differ more than the model predicts{add}.",
-            f"{what} by {label} differ less than the model predicts.",
-        )
+        more = f"{what} by {label} differ more than the model predicts{add}."
+        advice = more, f"{what} by {label} differ less than the model predicts."
         codes = np.unique(codes, return_inverse=True)[1]
         yield _Statistic(f"distance by {label}", _distance(codes), advice, kind)
 
@@ -610,10 +606,8 @@ def _inequality(x: FloatArray, counts: IntArray, expected: FloatArray) -> float:
 def _of_predictions(categories: NDArray[np.str_], probs: FloatArray) -> Iterator[_Statistic]:
     """Distances of each category in bins of its predicted probability."""
     for k, name in enumerate(categories):
-        advice = (
-            f"Predictions of {name} are not calibrated.",
-            f"Predictions of {name} are nearer to outcomes than chance would have it.",
-        )
+        nearer = f"Predictions of {name} are nearer to outcomes than chance would have it."
+        advice = f"Predictions of {name} are not calibrated.", nearer
         one = np.eye(len(categories))[:, [k]]
         sums = np.hstack([one, 1.0 - one]) if len(one) > 1 else one
         yield _Statistic(f"calibration of {name}", _distance(_bins(probs[:, k]), sums), advice)
