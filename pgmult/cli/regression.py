@@ -80,10 +80,8 @@ def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any,
 
     columns = as_columns(shared.read_table(table, options), "margins")
     if len(columns) != 2:
-        raise ValueError(
-            "--margins must be tables of two columns, labels and people;"
-            f" {table} has {', '.join(columns)}"
-        )
+        has = ", ".join(columns)
+        raise ValueError(f"--margins must be tables of labels and people; {table} has {has}")
     (column, labels), (_, people) = columns.items()
     if people.dtype.kind not in "iuf":
         raise ValueError(f"--margins must have numbers of people in its second column, in {table}")

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping
 from os import PathLike
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_kind, as_mapping, as_path
 from pgmult.core.averages import Rows, average, differences
@@ -17,7 +19,6 @@ from pgmult.core.markup import Leading
 from pgmult.core.reports import Cell, Interval, Report, Section
 from pgmult.core.tabled import Column, probability_text
 from pgmult.core.tables import truth_of
-from pgmult.core.typing import FloatArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.columns import label_or_quantile_values, listed, quantiles
 from pgmult.formulas.design import table_of
@@ -112,10 +113,9 @@ def report(
     names = {"weights": "weights"} | ({"standard deviations": "sds"} if design.terms else {})
     chains, *details = chains_in_words(run, names)
     nearness = [_nearness(run, data)] if run.model.method == "approximate" else []
-    priors = Section(
-        "Priors", "In the units of the columns; priors={...} of AdditiveRegression sets others.",
-        head=("term", "parameter", "prior"), rows=run.model.prior_table(data), shown=6,
-    )  # fmt: skip
+    note = "In the units of the columns; priors={...} of AdditiveRegression sets others."
+    head = ("term", "parameter", "prior")
+    priors = Section("Priors", note, head=head, rows=run.model.prior_table(data), shown=6)
     sections += [priors, Section("Diagnostics", sentences=[chains, *details, *nearness])]
     what, kind = "link", run.model.link_name(data)
     if data.is_events:
@@ -140,11 +140,9 @@ def _in_short(data: AdditiveRows) -> str:
         y, times = data.counts[:, 0], data.respondents
         mean = np.average(y, weights=times)
         ratio = np.average((y - mean) ** 2, weights=times) / mean if mean else np.nan
-        return (
-            f"{times.sum():,.0f} rows, {data.categories[0]} {times @ y:,.0f} in all: {mean:.4g} a"
-            f" row, the variance {ratio:.3g} times the mean,"
-            f" {np.average(y == 0, weights=times):.0%} zeros."
-        )
+        rows, zeros = f"{times.sum():,.0f} rows", np.average(y == 0, weights=times)
+        total = f"{data.categories[0]} {times @ y:,.0f} in all: {mean:.4g} a row"
+        return f"{rows}, {total}, the variance {ratio:.3g} times the mean, {zeros:.0%} zeros."
     shares = data.counts.sum(axis=0) / data.counts.sum()
     order = np.argsort(-shares, kind="stable")
     listed = ", ".join(f"{data.categories[k]} {shares[k]:.3f}" for k in order)
@@ -181,13 +179,11 @@ def _what_matters(effects: list[Estimand], is_events: bool) -> list[str]:
         return [none] if effects else []
     mean, low, high, effect, k, most, least = max(sure, key=lambda one: one[0])
     unit, form = (1.0, ".3g") if is_events else (100.0, ".0f")
-    texts, column = _texts(effect, rounded=True), effect.axes[0]
+    texts, column = _texts(effect), effect.axes[0]
     gap = Interval(unit * mean, unit * low, unit * high, form)
     more = "more" if is_events else "percentage points more frequent"
-    sentence = (
-        f"With everything else unchanged, {column} makes the largest difference: at {texts[most]}"
-        f" rather than {texts[least]}, {_categories(effect)[k]} is {gap} {more}."
-    )
+    at = f"at {texts[most]} rather than {texts[least]}, {_categories(effect)[k]} is {gap} {more}"
+    sentence = f"With everything else unchanged, {column} makes the largest difference: {at}."
     return [Leading(sentence, f"By {column}, everything else unchanged")]
 
 
@@ -211,10 +207,8 @@ def _extremes(shares: Estimand) -> str:
     at = [Interval(mean[i, k], shares.lower[i, k], shares.upper[i, k]) for i in (low, top)]
     from_to = f"from {texts[low]} ({at[0]}) to {texts[top]} ({at[1]})"
     above = float(np.mean(shares.draws[:, top, k] > shares.draws[:, low, k]))
-    return (
-        f"By {shares.axes[0]}, {_categories(shares)[k]} differs most: {from_to}; the second is"
-        f" larger with probability {probability_text(above)}."
-    )
+    differs = f"By {shares.axes[0]}, {_categories(shares)[k]} differs most: {from_to}"
+    return f"{differs}; the second is larger with probability {probability_text(above)}."
 
 
 def _explained(shares: Estimand) -> str:
@@ -226,18 +220,16 @@ def _explained(shares: Estimand) -> str:
     return f"The terms explain {explained:.0f} % of the variance of single outcomes: {listed}."
 
 
-def _texts(estimand: Estimand, *, rounded: bool = False) -> list[str]:
-    """What the entries along the first axis are; numbers perhaps to a hundredth of their range."""
+def _texts(estimand: Estimand) -> list[str]:
+    """What the entries along the first axis are."""
     columns = map(np.asarray, estimand.columns_of(estimand.axes[0]).values())
-    texts = [
-        _rounded(values) if rounded and values.dtype.kind == "f" else value_texts(list(values))
-        for values in columns
-    ]
-    return [", ".join(text) for text in zip(*texts, strict=True)]
+    return [", ".join(texts) for texts in zip(*map(_rounded, columns), strict=True)]
 
 
-def _rounded(values: FloatArray) -> list[str]:
-    """Numbers to a hundredth of their range; whole ones as they are."""
+def _rounded(values: NDArray[Any]) -> list[str]:
+    """Labels and dates as texts, numbers to a hundredth of their range; whole ones as they are."""
+    if values.dtype.kind != "f":
+        return value_texts(list(values))
     spread, largest = float(np.ptp(values)), float(np.abs(values).max())
     if not 0.0 < spread <= 2.0 * largest < 1e9 or (values == np.round(values)).all():
         return value_texts(list(values))
@@ -259,12 +251,11 @@ def _shown(estimand: Estimand, title: str, over: str, form: str = ".2f") -> Sect
     else:
         beside = len(categories) <= _MOST_BESIDE
         mean, lower, upper = (x.T for x in ends)
-        cells = [
-            Column("", [str(row[k]) for row in notes], name) for k, name in enumerate(categories)
-        ]
+        names = categories if beside else []
+        cells = [Column("", [str(row[k]) for row in notes], name) for k, name in enumerate(names)]
         figure = Forest(
             labels=texts, mean=mean, lower=lower, upper=upper, legend=dict(enumerate(categories)),
-            line=0.0 if estimand.is_difference else None, name=axis, cells=cells if beside else [],
+            line=0.0 if estimand.is_difference else None, name=axis, cells=cells,
             texts=[", ".join(map(str, row)) for row in notes],
         )  # fmt: skip
     return Section(
@@ -312,7 +303,5 @@ def _nearness(run: Posterior, data: AdditiveRows) -> str:
     place = sum(spread >= far for far in _FAR)
     near = ("almost the posterior", "near the posterior", "far from the posterior")[place]
     hint = " (method='sampling' is exact)" if place else ""
-    return (
-        f"The draws are from an approximation, which is {near}: log densities differ by a variance"
-        f" of {spread:.2g}{hint}."
-    )
+    differ = f"log densities differ by a variance of {spread:.2g}{hint}"
+    return f"The draws are from an approximation, which is {near}: {differ}."
