@@ -61,15 +61,15 @@ class Latent:
     ----------
     family : Additive
     pieces : tuple
-    offset : array, ``(num_rows, num_scores)`` or ``(num_rows, 1)``, optional
-        The offset of each of several predictors; that of `family` if left out.
+    offset : array, ``(num_rows, num_scores)`` or ``(num_rows, 1)``
+        That of `family`, or one of each of several predictors.
     is_shared : bool
         Whether predictors of a row share the effects of new levels.
     """
 
     family: Additive
     pieces: tuple[_Piece, ...]
-    offset: FloatArray | None = None
+    offset: FloatArray
     is_shared: bool = False
 
     @property
@@ -100,10 +100,9 @@ class Latent:
         ----------
         weights : array, ``(..., num_scores, num_weights)``
         """
-        offset = self.family.offset[:, None] if self.offset is None else self.offset
         flat = self.family.times(weights.reshape(-1, weights.shape[-1]).T)
         psi = flat.reshape(len(flat), *weights.shape[:-1])
-        return np.ascontiguousarray(np.moveaxis(psi, 0, -2)) + offset
+        return np.ascontiguousarray(np.moveaxis(psi, 0, -2)) + self.offset
 
     def draw(self, rng: Generator, weights: FloatArray, x: FloatArray) -> FloatArray:
         """Predictors of all rows, ``(num_rows, num_scores)``, with effects of new levels drawn.
@@ -156,7 +155,8 @@ def latent_of(
     pieces = [_coefficients(design, priors, columns), *pieces]
     offset = np.zeros(len(design.matrix)) if design.offset is None else design.offset
     together = sparse.hstack([sparse.csr_array(piece.design) for piece in pieces])
-    return Latent(Additive([piece.prior for piece in pieces], together, offset), tuple(pieces))
+    family = Additive([piece.prior for piece in pieces], together, offset)
+    return Latent(family, tuple(pieces), family.offset[:, None])
 
 
 # --------------------------------------------------------------------------- one term

@@ -134,7 +134,7 @@ class AdditiveRows:
         """Whether rows have a size or concentration that is learned."""
         return self.scatters or self.family == "negative_binomial"
 
-    def offsets(self, design: Design, link: str) -> FloatArray | None:
+    def offsets(self, design: Design, link: str) -> FloatArray:
         """Offsets of scores at the rows of a design, ``(num_rows, num_scores)`` or one column.
 
         Parameters
@@ -149,8 +149,9 @@ class AdditiveRows:
             If an offset does not say to which of several categories it belongs.
         """
         named, names = design.named_offsets, self.categories.tolist()
+        total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
         if design.offset is None and not named:
-            return None
+            return total[:, None]
         allowed = [] if link in ("log", "cumulative") else names
         for name in named:
             if name not in allowed:
@@ -158,7 +159,6 @@ class AdditiveRows:
                 raise ValueError(f"offset(x, category) must name {known}, got {name!r}")
         if link == "stick_breaking":
             raise ValueError("offsets of several categories need a softmax or cumulative link")
-        total = np.zeros(len(design.matrix)) if design.offset is None else design.offset
         if link == "softmax":
             if design.offset is not None:
                 name = f'one of several categories, as offset(x, "{names[0]}")'

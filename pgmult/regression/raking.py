@@ -60,7 +60,8 @@ def rake(
         lacking = (np.bincount(code, raked, len(labels)) == 0.0) & (target > 0.0)
         if lacking.any():
             have = f"margins of {column!r} have people of {labels[int(np.argmax(lacking))]!r}"
-            raise ValueError(f"{have}, the data no observations of it (join it with another label)")
+            hint = "join it with another label"
+            raise ValueError(f"{have}, and the data have no observations of it ({hint})")
         total = total or target.sum()
         wanted.append((code, target * (total / target.sum())))
     for _ in range(_MOST_SWEEPS):

@@ -135,8 +135,9 @@ def rows_of(
     if is_events:
         if design.offset is not None and np.abs(design.offset).max() > _LARGEST_OFFSET:
             worst = float(design.offset[np.abs(design.offset).argmax()])
-            of_log = f"an offset is added to the log of the mean, where {worst:g} is exp({worst:g})"
-            parsed.refuse(f"{of_log}; that of a time or a population is written offset(log(x))")
+            factor = f"where {worst:g} is a factor exp({worst:g})"
+            hint = "that of a time or a population is written offset(log(x))"
+            parsed.refuse(f"an offset is added to the log of the mean, {factor}; {hint}")
         if ordered is not None:
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
         design, cells = distinct_rows(design, counts)

@@ -46,7 +46,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.arguments import as_strings, brief
+from pgmult.core.arguments import as_strings
 from pgmult.core.family import Family
 from pgmult.core.memory import once_a_data_set
 from pgmult.core.parameters import Checked, axes_of, whole
@@ -133,7 +133,8 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             return data
         if isinstance(data, tuple) and len(data) == 2:
             return rows_of(*data)
-        raise TypeError(f"data must be table.rows(formula) or (formula, table), got {brief(data)}")
+        must = "data must be table.rows(formula), or a tuple (formula, table)"
+        raise TypeError(f"{must}, got {type(data).__name__}")
 
     def link_name(self, data: AdditiveRows) -> str:
         """The link of these data: "log", "logistic" or one of those of `link`.
@@ -200,8 +201,7 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
 
     def sampler(self, data: AdditiveRows) -> RegressionSampler:
         """The sampler of a data set, with approximations of its posterior."""
-        structure = structure_of(data, self)
-        return RegressionSampler(data, structure, self.priors, self.kicks, not self.draws_anew)
+        return RegressionSampler(data, structure_of(data, self), self)
 
     def prior(self, rng: Generator, data: AdditiveRows) -> AdditiveRegressionState:
         """Hyperparameters and weights from the prior."""

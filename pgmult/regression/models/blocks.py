@@ -85,10 +85,7 @@ class ScoreBlocks:
     @classmethod
     def of(cls, data: AdditiveRows, latent: Latent) -> "ScoreBlocks":
         """Make the predictors of all rows."""
-        family = latent.family
-        if latent.offset is not None:
-            family = Additive(family.terms, family.design, latent.offset[:, 0])
-        return cls(data, family)
+        return cls(data, Additive(latent.family.terms, latent.family.design, latent.offset[:, 0]))
 
     def blocks(self, size: float = math.inf) -> list[Block]:
         """The block of each stick, or of all events."""
@@ -138,12 +135,9 @@ class Contrasts:
     @classmethod
     def of(cls, data: AdditiveRows, latent: Latent) -> "Contrasts":
         """Make the block of all rows."""
-        contrasts, base = helmert(data.num_categories), latent.family
-        offset = np.zeros((data.num_rows, data.num_categories))
-        if latent.offset is not None:
-            offset = offset + latent.offset
-        family = Several(base.terms, base.design, data.num_categories - 1, offset @ contrasts)
-        return cls(data, family, contrasts)
+        contrasts, base, num = helmert(data.num_categories), latent.family, data.num_categories
+        offset = (latent.offset + np.zeros(num)) @ contrasts
+        return cls(data, Several(base.terms, base.design, num - 1, offset), contrasts)
 
     def blocks(self, size: float = math.inf) -> list[Block]:
         """The block of the rows with counts."""
@@ -274,8 +268,8 @@ class Ordered:
         none = sparse.csr_array((ahead.shape[0], shared.shape[1]))
         design = sparse.vstack([sparse.hstack([shared, apart]), sparse.hstack([none, ahead])])
         terms = [*latent.family.terms, Fixed(len(scales) * num, np.repeat(scales, num))]
-        offset = np.zeros((rows, num)) if latent.offset is None else latent.offset + np.zeros(num)
-        offset = np.append(offset.T.ravel(), np.zeros(ahead.shape[0]))
+        offset = (latent.offset + np.zeros(num)).T.ravel()
+        offset = np.append(offset, np.zeros(ahead.shape[0]))
         y, lower = data.counts[:, 1:].T.ravel(), data.counts[:, :-1].T.ravel()
         logistic = LogisticSite(y.astype(np.float64), (y + lower).astype(np.float64))
         shares = data.counts.sum(axis=0) + 0.5

@@ -101,11 +101,9 @@ class RegressionSampler:
         What sweeps of weights with a fixed prior go around.
     """
 
-    def __init__(
-        self, data: AdditiveRows, structure: Structure, priors: Any, kicks: int, is_exact: bool
-    ):
-        self.structure, self.kicks, self.is_exact = structure, kicks, is_exact
-        self.size_prior = SizePrior.of(data, priors)
+    def __init__(self, data: AdditiveRows, structure: Structure, model: Any):
+        self.structure, self.kicks, self.is_exact = structure, model.kicks, not model.draws_anew
+        self.size_prior = SizePrior.of(data, model.priors)
         with one_blas_thread():
             self.blocks: list[Block] = solved(data, structure)
             self.dense: list[Around | None] = dense_blocks(self.blocks)
