@@ -5,7 +5,8 @@
 x all terms' hyperparameters, one after the other. Multiplied by a potential on psi, exp(-psi' J psi
 / 2 + h' psi) with diagonal J, w is Gaussian with precision Q(x) + A' J A. `absorb` finds
 A' J A and A' h once, and `at` factors the sum for any x. This is one family of Gaussians of those
-that `pgmult.latent.moves` moves through; what the moves ask of it is `WeightFamily`.
+that `pgmult.latent.moves` moves through. Others have the same methods, but for slopes, which may be
+None where they are costly, and their weights may have several columns, independent given x.
 
 >>> import numpy as np
 >>> from pgmult.latent.terms import Fixed, LevelEffects
@@ -18,7 +19,7 @@ array([1.59, 1.59, 2.26, 2.26])
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,71 +70,6 @@ class Conditioned:
     def colour(self, noise: FloatArray) -> FloatArray:
         """The weights that standard normal numbers stand for."""
         return self.mean + self.factor.colour(noise)
-
-
-class Gaussian(Protocol):
-    """A Gaussian distribution of weights; columns are independent where weights have two axes."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """Means."""
-
-    @property
-    def log_evidence(self) -> float:
-        """Log integral of prior times potential, of all columns, up to a constant."""
-
-    def sample(self, rng: Generator) -> FloatArray:
-        """A draw."""
-
-    def solve(self, g: FloatArray) -> FloatArray:
-        """The covariance times a vector, or of each column."""
-
-    def white(self, rng: Generator, w: FloatArray) -> Any:
-        """The standard normal numbers of w, drawn where w does not determine them."""
-
-    def colour(self, noise: Any) -> FloatArray:
-        """The weights that standard normal numbers stand for."""
-
-
-class WeightFamily(Protocol):
-    """Gaussian distributions of weights by hyperparameters, and predictors of rows."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the predictors."""
-
-    def start(self) -> FloatArray:
-        """Hyperparameters from which a search begins."""
-
-    def is_sd(self) -> NDArray[np.bool_]:
-        """A mask of the hyperparameters that are coordinates of standard deviations."""
-
-    def variances(self, gaussian: Any, rng: Generator) -> FloatArray:
-        """Variances of the predictors, exactly or from draws."""
-
-    def log_prior(self, x: FloatArray) -> float:
-        """Log density of hyperparameters, up to a constant."""
-
-    def at(self, x: FloatArray, absorbed: Any) -> Gaussian:
-        """The distribution at hyperparameters, given an absorbed potential.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            If its precision is not positive definite.
-        """
-
-    def absorb(self, J: FloatArray, h: FloatArray) -> Any:
-        """The potential on the rows as one on the weights, whatever the hyperparameters."""
-
-    def slopes(self, x: FloatArray, absorbed: Any) -> FloatArray | None:
-        """Derivatives of log prior plus log evidence; None where they are costly."""
-
-    def predictor(self, w: FloatArray) -> FloatArray:
-        """Predictors of the rows."""
-
-    def pull(self, g: FloatArray) -> FloatArray:
-        """The gradient with respect to the weights of a gradient with respect to predictors."""
 
 
 class Additive:

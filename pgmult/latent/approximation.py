@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pgmult.core.typing import FloatArray, Generator
-from pgmult.latent.additive import WeightFamily
 from pgmult.latent.hyperparameters import LEAN_POINTS, Leaning, laplace, lean
 from pgmult.variational.sites import Expectation
 
@@ -91,13 +90,13 @@ class Approximation:
         return np.asarray(rows.slope(psi) - self.slope(psi))
 
 
-def collapsed(family: WeightFamily, absorbed: object, x: FloatArray) -> float:
+def collapsed(family: Any, absorbed: object, x: FloatArray) -> float:
     """Log density of hyperparameters, weights integrated out, given an absorbed potential."""
     prior = family.log_prior(x)
     if not np.isfinite(prior):
         return -math.inf
     try:
-        return prior + family.at(x, absorbed).log_evidence
+        return float(prior + family.at(x, absorbed).log_evidence)
     except np.linalg.LinAlgError:
         return -math.inf
 
@@ -173,16 +172,13 @@ class Sites:
 
 
 def approximate(
-    family: WeightFamily,
-    rows: RowsLikelihood,
-    sites: Sites | None = None,
-    points: int = LEAN_POINTS,
+    family: Any, rows: Any, sites: Sites | None = None, points: int = LEAN_POINTS
 ) -> Approximation:
     """Return the approximation; where variances need draws, these are the same each time.
 
     Parameters
     ----------
-    family : Family
+    family : Additive, or another family of Gaussians
     rows : RowsLikelihood
         The likelihood, or one of another kind with `sites` of this kind.
     sites : Sites, optional
@@ -225,7 +221,7 @@ def approximate(
     return replace(base, spread=_spread(base, family, rows, near))
 
 
-def _spread(base: Approximation, family: WeightFamily, rows: Any, near: Any) -> float:
+def _spread(base: Approximation, family: Any, rows: Any, near: Any) -> float:
     """The variance of the correction in draws at hyperparameters."""
     rng = np.random.default_rng(0)
     draws = (family.predictor(family.at(x, base.absorbed).sample(rng)) for x in near)
@@ -233,7 +229,7 @@ def _spread(base: Approximation, family: WeightFamily, rows: Any, near: Any) -> 
     return float(np.sum(np.var(np.maximum(drawn, -_TOO_FAR), axis=0)))
 
 
-def hyperparameters_near(rng: Generator, family: WeightFamily, guess: Leaning) -> FloatArray:
+def hyperparameters_near(rng: Generator, family: Any, guess: Leaning) -> FloatArray:
     """A draw from the guess without its long tails that the prior allows, or else its mean."""
     for _ in range(_TRIES):
         x = guess.at(rng.standard_normal(len(guess.mean)))
@@ -242,7 +238,7 @@ def hyperparameters_near(rng: Generator, family: WeightFamily, guess: Leaning) -
     return guess.mean
 
 
-def _mode(family: WeightFamily, absorbed: object, start: FloatArray) -> Leaning:
+def _mode(family: Any, absorbed: object, start: FloatArray) -> Leaning:
     """Mode and curvature, found where reflected standard deviations are the same."""
     sds = family.is_sd()
 
@@ -250,7 +246,8 @@ def _mode(family: WeightFamily, absorbed: object, start: FloatArray) -> Leaning:
         return np.where(sds, np.maximum(np.abs(x), 1e-6), x)
 
     def slopes(x: FloatArray) -> FloatArray:
-        return family.slopes(reflected(x), absorbed) * np.where(sds & (x < 0.0), -1.0, 1.0)
+        signs = np.where(sds & (x < 0.0), -1.0, 1.0)
+        return np.asarray(family.slopes(reflected(x), absorbed) * signs)
 
     known = None if family.slopes(start, absorbed) is None else slopes
     guess = laplace(lambda x: collapsed(family, absorbed, reflected(x)), start, known)

@@ -38,12 +38,12 @@ Gaussians whose distribution of leaps may be rough.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmult.core.typing import BoolArray, FloatArray, Generator
-from pgmult.latent.additive import Additive, Gaussian, WeightFamily
+from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import Approximation, collapsed
 from pgmult.latent.hyperparameters import REFLECTED, sample_hyperparameters
 from pgmult.latent.terms import Term, sd_at
@@ -53,13 +53,17 @@ _WIDTH = 0.5  # of the first interval of slices
 _TRIES = 100  # of a leap, until hyperparameters are what they may be
 
 
-F_co = TypeVar("F_co", bound=WeightFamily, covariant=True)
+class Target(NamedTuple):
+    """What moves leave as it is: predictors, the likelihood of rows, and a Gaussian near both.
 
+    Attributes
+    ----------
+    family : Additive, or another family of Gaussians
+    rows : RowsLikelihood
+    base : Approximation
+    """
 
-class Target(NamedTuple, Generic[F_co]):
-    """What moves leave as it is: predictors, the likelihood of rows, and a Gaussian near both."""
-
-    family: F_co
+    family: Any
     rows: Any
     base: Approximation
 
@@ -72,7 +76,7 @@ class Point(NamedTuple):
     x : array, ``(num_hyperparameters,)``
     w : array, ``(num_weights,)`` or ``(num_weights, num_columns)``
         Columns are independent given x.
-    gaussian : Gaussian
+    gaussian : Conditioned, or that of another family
         Of the weights at x, given the approximation's potential.
     psi : array, ``(num_rows,)`` or ``(num_rows, num_columns)``
         Predictors.
@@ -80,18 +84,18 @@ class Point(NamedTuple):
 
     x: FloatArray
     w: FloatArray
-    gaussian: Gaussian
+    gaussian: Any
     psi: FloatArray
 
     @classmethod
-    def of(cls, x: FloatArray, w: FloatArray, target: Target[WeightFamily]) -> "Point":
+    def of(cls, x: FloatArray, w: FloatArray, target: Target) -> "Point":
         """The point with these hyperparameters and weights."""
         gaussian = target.family.at(x, target.base.absorbed)
         return cls(x, w, gaussian, target.family.predictor(w))
 
 
 def swing(
-    rng: Generator, point: Point, target: Target[Any], kicks: int = 3, angle: float = 0.5 * math.pi
+    rng: Generator, point: Point, target: Target, kicks: int = 3, angle: float = 0.5 * math.pi
 ) -> Point:
     """One Hamiltonian path of the weights about their Gaussian; old columns where refused."""
     (family, rows, base), gaussian = target, point.gaussian
@@ -114,7 +118,7 @@ def swing(
     return point._replace(w=w, psi=np.where(accepted, psi, point.psi))
 
 
-def turn(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def turn(rng: Generator, point: Point, target: Target) -> Point:
     """An elliptical slice of each column of the weights."""
     family, rows, base = target
 
@@ -129,7 +133,7 @@ def turn(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     return point._replace(w=w, psi=family.predictor(w))
 
 
-def leap(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def leap(rng: Generator, point: Point, target: Target) -> Point:
     """A new point that does not depend on the old one, or the old one."""
     for _ in range(_TRIES):  # a density cut off at the prior's bounds is the same up to a constant
         x = target.base.guess.sample(rng)
@@ -138,9 +142,7 @@ def leap(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     return point
 
 
-def reflect(
-    rng: Generator, point: Point, target: Target[Additive], is_carried: bool = False
-) -> Point:
+def reflect(rng: Generator, point: Point, target: Target, is_carried: bool = False) -> Point:
     """A point mostly on the other side of what a leap draws from, or the old one.
 
     Weights that are carried stay the same standard normal numbers.
@@ -150,7 +152,7 @@ def reflect(
         return point
     cos, sin = (1.0, 0.0) if is_carried else REFLECTED
 
-    def across(gaussian: Gaussian) -> FloatArray:
+    def across(gaussian: Any) -> Any:
         noise = point.gaussian.white(rng, point.w)
         return gaussian.colour(cos * noise + sin * rng.standard_normal(noise.shape))
 
@@ -158,9 +160,12 @@ def reflect(
 
 
 def _weighed(
-    rng: Generator, point: Point, x: FloatArray, target: Target[Any],
-    weights: Callable[[Gaussian], FloatArray],
-) -> Point:  # fmt: skip
+    rng: Generator,
+    point: Point,
+    x: FloatArray,
+    target: Target,
+    weights: Callable[[Any], FloatArray],
+) -> Point:
     """A point at x or the old one, by their densities over those of the distribution of leaps."""
     family, rows, base = target
     try:
@@ -178,7 +183,7 @@ def _weighed(
     return new if log_weight(new) - log_weight(point) > -rng.exponential() else point
 
 
-def carry(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
+def carry(rng: Generator, point: Point, target: Target) -> Point:
     """Hyperparameters by the approximation's density, weights along with them, or the old point."""
     family, rows, base = target
     density = partial(collapsed, family, base.absorbed)
@@ -190,7 +195,7 @@ def carry(rng: Generator, point: Point, target: Target[WeightFamily]) -> Point:
     return new if gain > -rng.exponential() else point
 
 
-def interweave(rng: Generator, point: Point, target: Target[Additive]) -> Point:
+def interweave(rng: Generator, point: Point, target: Target) -> Point:
     """Every hyperparameter given the weights, then every standard deviation with its weights."""
     x, w = interwoven(rng, target.family, point.x, point.w, point.psi, target.rows.total)
     return Point.of(x, w, target)

@@ -45,7 +45,7 @@ _PULL = 1.0  # counts of the overall shares that are added to each row's, a cate
 _TRIES = 1000  # of a draw of scores from their prior until they are in order
 
 
-class Block(Target[Additive]):
+class Block(Target):
     """Weights that are sampled together: their predictors, rows and approximation."""
 
     __slots__ = ()

@@ -125,9 +125,8 @@ class Around:
         """One path of all the weights."""
         z = w - self.mean
         q = float(z @ self.precision @ z)
-        gaussian = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
-        around: Any = gaussian  # weights are their predictors
-        point = Point(np.empty(0), w, around, w)
+        around: Any = replace(self, var=(_DOF + q) / rng.chisquare(_DOF + len(w)))
+        point = Point(np.empty(0), w, around, w)  # weights are their predictors
         return swing(rng, point, Target(around, rows, around), kicks).w
 
     def reflected(self, rng: Generator, w: FloatArray, rows: RowsLikelihood) -> FloatArray:

@@ -13,7 +13,6 @@ import numpy as np
 
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.typing import BoolArray, FloatArray, Generator
-from pgmult.latent.additive import Additive
 from pgmult.latent.approximation import FAR
 from pgmult.latent.moves import Point, Target, interweave, reflect, swing
 from pgmult.priors import HalfT, LogNormal
@@ -141,7 +140,7 @@ class RegressionSampler:
         return np.append(x, size), w
 
 
-def moved(rng: Generator, point: Point, target: Target[Additive], kicks: int) -> Point:
+def moved(rng: Generator, point: Point, target: Target, kicks: int) -> Point:
     """A leap where the approximation is near; or a path, after hyperparameters have moved."""
     spread = target.base.spread
     if spread < _MIDDLE and rng.random() < _LEAPT:
