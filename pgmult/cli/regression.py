@@ -53,9 +53,8 @@ def _job(options: argparse.Namespace) -> Job:
         options.formula, weights=options.weight, ordered=options.ordered, family=options.family,
         maps=dict(_map(text, options) for text in options.map), unit=options.unit,
     )  # fmt: skip
-    model = AdditiveRegression(
-        method=options.method, link=options.link, specific=tuple(options.specific or ())
-    )
+    specific = tuple(options.specific or ())
+    model = AdditiveRegression(method=options.method, link=options.link, specific=specific)
     outcome = shared.titled(table, options.formula.partition("~")[0].strip())
     title = options.title or f"{outcome} in {options.table.name}"
     notes = {"title": title, "source": str(options.table), "model": options.formula}
@@ -81,7 +80,8 @@ def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any,
     columns = as_columns(shared.read_table(table, options), "margins")
     if len(columns) != 2:
         has = ", ".join(columns)
-        raise ValueError(f"--margins must be tables of labels and people; {table} has {has}")
+        what = "tables of two columns, labels and people"
+        raise ValueError(f"--margins must be {what}; {table} has {has}")
     (column, labels), (_, people) = columns.items()
     if people.dtype.kind not in "iuf":
         raise ValueError(f"--margins must have numbers of people in its second column, in {table}")

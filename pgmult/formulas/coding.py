@@ -157,10 +157,8 @@ class Coding:
             case Call(function) if function in functions.SPECIAL:
                 self._refuse(f"{node} must be a term of its own")
             case Call(function) if function not in (*BASES, *ROWWISE, *_OF_DATES):
-                known = ", ".join(
-                    [*ROWWISE, *BASES, "days", *CALENDAR, "C", *functions.SPECIAL[2:]]
-                )
-                hint = f"functions are {known}; of anything else make a column first"
+                known = [*ROWWISE, *BASES, "days", *CALENDAR, "C", *functions.SPECIAL[2:]]
+                hint = f"functions are {', '.join(known)}; of anything else make a column first"
                 self._refuse(f"there is no function {function}() ({hint})")
         takes = f"{node.function}() takes a column, got {node}" if node.function else ""
         return self._refuse(takes or f"{node} is no column")

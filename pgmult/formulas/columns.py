@@ -165,16 +165,12 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
         raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
     column = [table[name]] * num_rows if _is_single(table[name]) else table[name]
     if (shape := np.shape(_values(column))) != (num_rows,):
-        raise ValueError(
-            f"column {name!r} of covariates must have {num_rows} values, one a row, got {shape}"
-        )
+        raise ValueError(f"column {name!r} of covariates must have {num_rows} values, got {shape}")
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
     if (missing := tables.missing_in(cells.values)).any():
-        hint = (
-            "drop such rows, as --drop-incomplete does, or fill in a value and add a column for it"
-        )
+        hint = "drop such rows, by --drop-incomplete, or fill in a value and add a column for it"
         got = f"a missing value at row {int(np.argmax(missing))} ({hint})"
         raise ValueError(f"column {name!r} has {got}")
     return cells
@@ -368,10 +364,8 @@ def _refuse_misread(name: str, texts: Sequence[str], present: Collection[str]) -
             raise ValueError(f"{must} {texts[rows[0]]!r} at row {rows[0]} among numbers ({hint})")
     if len(present) > _MANY_LABELS and 2 * len(present) > len(texts):
         hint = f"leave it out; (1 | {name}) pools what rows share; {as_labels}"
-        got = f"{len(present)} labels in {len(texts)} rows, such as {texts[0]!r} ({hint})"
-        raise ValueError(
-            f"column {name!r} must not have a label of its own in most rows, got {got}"
-        )
+        got = f"got {len(present)} labels in {len(texts)} rows, such as {texts[0]!r} ({hint})"
+        raise ValueError(f"column {name!r} must not have a label of its own in most rows, {got}")
 
 
 def _numbers_again(name: str, cells: Cells) -> FloatArray:

@@ -50,17 +50,10 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_flag, brief, under_name
 from pgmult.core.labels import Levels, find_labels, label_of, labels_of, numbered, report_new_labels
 from pgmult.core.typing import Array, FloatArray, IntArray
+from pgmult.formulas import columns as cells_of
 from pgmult.formulas import language
 from pgmult.formulas.coding import Coding, bases_of, date_at
-from pgmult.formulas.columns import (
-    Columns,
-    as_mapping,
-    cells_of_rows,
-    num_rows_of,
-    plain_dates,
-    read_columns,
-    source_of,
-)
+from pgmult.formulas.columns import Columns, source_of
 from pgmult.formulas.functions import NAMED, SPECIAL, State
 from pgmult.formulas.language import Call, Formula, Name, Node, Number, Text, names_in, parse
 from pgmult.formulas.maps import neighbours_of
@@ -197,7 +190,7 @@ class Design:
         num_rows : int, optional
             How many rows there must be.
         """
-        table = as_mapping(covariates, self._column_names)
+        table = cells_of.as_mapping(covariates, self._column_names)
         columns = self._read(table, num_rows)
         offsets = _offsets(self._plan, self._coder, columns)
         if num_rows is not None and len(columns.values) != num_rows:
@@ -251,7 +244,7 @@ class Design:
         ValueError
             If it knows none of a column's, as said there.
         """
-        rows = as_mapping(covariates, self._column_names)
+        rows = cells_of.as_mapping(covariates, self._column_names)
         known = {
             name: labels
             for term in self.groupings
@@ -259,7 +252,8 @@ class Design:
             for name, labels in zip(term.variables, term.known.labels.T, strict=True)
         }
         for name, labels in known.items():
-            cells = cells_of_rows(rows, name, num_rows_of(rows, [source_of(name)])).values
+            size = cells_of.num_rows_of(rows, [source_of(name)])
+            cells = cells_of.cells_of_rows(rows, name, size).values
             report_new_labels(labels, cells, name, table, argument=argument, asked=asked)
 
     def places(self, formula: str) -> tuple[IntArray, list[int]]:
@@ -302,7 +296,7 @@ class Design:
         ValueError
             If a column is missing, has a missing value or a label that the design does not know.
         """
-        return self._matrix(self._read(as_mapping(covariates, self._column_names)))
+        return self._matrix(self._read(cells_of.as_mapping(covariates, self._column_names)))
 
     @property
     def _column_names(self) -> list[str]:
@@ -326,8 +320,9 @@ class Design:
         """Columns at new rows; grouping columns count where there is no other."""
         names = self._column_names
         grouping = [name for term in self.terms for name in term.variables]
-        least = num_rows_of(table, grouping if names or grouping else table, num_rows or 1)
-        return read_columns(table, names, num_rows_of(table, names, least), like=self.columns)
+        least = cells_of.num_rows_of(table, grouping if names or grouping else table, num_rows or 1)
+        size = cells_of.num_rows_of(table, names, least)
+        return cells_of.read_columns(table, names, size, like=self.columns)
 
     def _terms_at(
         self, table: Mapping[str, object], columns: Columns, new_levels: bool
@@ -410,7 +405,7 @@ def make_design(
     ValueError
         If the formula or a column cannot be read.
     """
-    table = as_mapping(covariates, names)
+    table = cells_of.as_mapping(covariates, names)
     standardize = as_flag(standardize, "standardize")
     if formula is not None and not isinstance(formula, str | Formula):
         raise TypeError(f"formula must be a string, got {brief(formula)}")
@@ -427,9 +422,9 @@ def make_design(
             plan.formula.refuse(f"{one.title} {alone}; {here}")
     if check and not plan.formula.intercept and not every_term:
         plan.formula.refuse("it must have an intercept (leave out 0 and -1)")
-    num_rows = num_rows_of(table, table) if num_rows is None else num_rows
+    num_rows = cells_of.num_rows_of(table, table) if num_rows is None else num_rows
     used = [name for name in table if name in plan.columns]
-    columns = read_columns(table, used, num_rows, as_labels=plan.labels)
+    columns = cells_of.read_columns(table, used, num_rows, as_labels=plan.labels)
     coder = Coding(text or "~ .", learns=True)
     labels, matrix = coder.matrix(plan.fixed, columns, plan.formula.intercept)
     if check:
@@ -686,9 +681,8 @@ def _read_curve(term: language.Term, at: int, formula: Formula) -> _Random:
     call, others = term[at], (*term[:at], *term[at + 1 :])
     match call.arguments, call.options or (("knots", Number(_KNOTS)),):
         case (x,), (("knots", Number(int() as count)),) if count >= 4:
-            return _Random(
-                ":".join(map(str, term)), "spline", inputs=(x,), factors=others, count=count
-            )
+            name = ":".join(map(str, term))
+            return _Random(name, "spline", inputs=(x,), factors=others, count=count)
     what = "with 4 knots at least, and f * s(x) gives each level of f a curve"
     return formula.refuse(f"curves are written s(x) or s(x, knots=10), {what}, got {call}")
 
@@ -744,8 +738,8 @@ def _cells_of(
     names: Sequence[str], table: Table, num_rows: int, kind: str
 ) -> tuple[dict[str, Array], dict[str, Sequence[str] | None]]:
     """Cells of grouping columns, dates of a walk written alike, and the orders of their labels."""
-    columns = {name: cells_of_rows(table, name, num_rows) for name in names}
-    plain: Callable[[Array], Array] = plain_dates if kind == "walk" else np.asarray
+    columns = {name: cells_of.cells_of_rows(table, name, num_rows) for name in names}
+    plain: Callable[[Array], Array] = cells_of.plain_dates if kind == "walk" else np.asarray
     cells = {name: plain(column.values) for name, column in columns.items()}
     return cells, {name: column.order for name, column in columns.items()}
 

@@ -60,9 +60,7 @@ def neighbours_of(source: object, column: str) -> tuple[NDArray[np.str_], IntArr
         source = json.loads(Path(source).read_text(encoding="utf-8"))
     if isinstance(source, Mapping) and "features" in source:
         borders = _borders(source["features"], column)
-    elif isinstance(source, Mapping) and all(
-        isinstance(entry, list | tuple | set | np.ndarray) for entry in source.values()
-    ) and not _are_two_columns(source):  # fmt: skip
+    elif isinstance(source, Mapping) and _are_neighbours(source):
         borders = [(area, other) for area, others in source.items() for other in [None, *others]]
     else:
         borders = _pairs_of_table(source)
@@ -79,13 +77,15 @@ def neighbours_of(source: object, column: str) -> tuple[NDArray[np.str_], IntArr
     return np.array(areas, dtype=np.str_), np.array(sorted(pairs), dtype=np.int64)
 
 
-def _are_two_columns(source: Mapping[Any, Any]) -> bool:
-    """Is a mapping a table of pairs, no area being the name of a column?"""
-    columns = list(source.values())
-    if len(columns) != 2 or len(columns[0]) != len(columns[1]):
+def _are_neighbours(source: Mapping[Any, Any]) -> bool:
+    """Does a mapping list neighbours, and not two columns of pairs, whose names are no areas?"""
+    lists = list(source.values())
+    if not all(isinstance(one, list | tuple | set | np.ndarray) for one in lists):
         return False
-    cells = {label_of(one) for column in columns for one in column if not _is_empty(one)}
-    return cells.isdisjoint(map(label_of, source))
+    if len(lists) != 2 or len(lists[0]) != len(lists[1]):
+        return True
+    cells = {label_of(one) for column in lists for one in column if not _is_empty(one)}
+    return not cells.isdisjoint(map(label_of, source))
 
 
 def _pairs_of_table(table: object) -> list[tuple[object, object]]:

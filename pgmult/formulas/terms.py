@@ -322,9 +322,8 @@ class ProcessTerm(BasisTerm):
         # of several inputs those that are not finer than the finest along the longest side
         waves = waves[np.linalg.norm(waves / reach * bound, axis=1) <= max(count, 2)]
         levels, none = np.array([str(i) for i in range(len(waves))]), np.empty((0, 0))
-        term = cls(
-            over.name, over.variables, levels, none, names, over.factors, centre, unit, reach, waves
-        )
+        box = centre, unit, reach, waves
+        term = cls(over.name, over.variables, levels, none, names, over.factors, *box)
         return replace(term, basis=term.rows(inputs, over.multipliers))
 
     @property
@@ -403,10 +402,8 @@ class SplineTerm(BasisTerm):
         bends = vectors[:, 2:] / np.sqrt(scale[2:])  # the other two are the straight lines
         num = bends.shape[1]
         levels = np.array([f"{label}{i}" for label in over.labels for i in range(num)])
-        plain = cls(
-            name, over.variables, levels, np.empty((0, 0)), over.expressions, over.factors, places,
-            bends, np.zeros((2, num)),
-        )  # fmt: skip
+        curves, none = (places, bends, np.zeros((2, num))), np.empty((0, 0))
+        plain = cls(name, over.variables, levels, none, over.expressions, over.factors, *curves)
         straight = np.column_stack([np.ones(len(x)), x])
         line = np.linalg.lstsq(straight, plain.rows(x, 1.0), rcond=None)[0].astype(np.float64)
         term = replace(plain, line=line)

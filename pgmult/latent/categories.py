@@ -127,11 +127,9 @@ class BetaBinomialSite:
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
         a, b = (np.maximum(self.size * expit(x), 1e-290) for x in (psi, -psi))
-        y, n = self.successes, self.trials
-        return np.asarray(
-            gammaln(y + a) - gammaln(a) + gammaln(n - y + b) - gammaln(b)
-            + gammaln(self.size) - gammaln(n + self.size)
-        )  # fmt: skip
+        y, n, phi = self.successes, self.trials, self.size
+        rising = gammaln(y + a) - gammaln(a) + gammaln(n - y + b) - gammaln(b)
+        return np.asarray(rising + gammaln(phi) - gammaln(n + phi))
 
     def total(self, psi: FloatArray) -> float:
         """Log likelihood of all rows, without binomial coefficients."""

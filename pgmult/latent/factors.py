@@ -228,9 +228,8 @@ class Analysis:
         indptr, rows = np.searchsorted(columns[entries], np.arange(size + 1)), rows[entries]
         parent, starts = sparse_cholesky.tree_of(indptr, rows)
         order = np.argsort(place)
-        return cls(
-            precision.indptr, precision.indices, order, entries, indptr, rows, parent, starts
-        )
+        of = precision.indptr, precision.indices
+        return cls(*of, order, entries, indptr, rows, parent, starts)
 
     def fits(self, precision: sparse.csr_array) -> bool:
         """Whether a matrix has its entries where that one had them."""

@@ -278,9 +278,7 @@ def as_priors(priors: object, name: str) -> dict[str, Distribution | tuple[Distr
         If it is no mapping from names to distributions.
     """
     if not isinstance(priors, Mapping):
-        raise TypeError(
-            f"{name} must be a mapping from terms to distributions, got {brief(priors)}"
-        )
+        raise TypeError(f"{name} must map terms to distributions, got {brief(priors)}")
     for key, prior in priors.items():
         are_priors = all(isinstance(one, Distribution) for one in _as_tuple(prior))
         if not isinstance(key, str) or not are_priors:

@@ -119,10 +119,8 @@ def predict(
             np.array(list(rows.probabilities(rows.table))), (axis, *rows.labels),
             {**labels, **rows.labels}, caption=f"{quantity}.", probability=probability,
         )  # fmt: skip
-    caption = f"{quantity}, averaged over the rows{in_words(as_mapping(at, 'at'))}."
-    return average(
-        over=rows, set=at, by=by, weight=weight, caption=caption, probability=probability
-    )
+    words = f"{quantity}, averaged over the rows{in_words(as_mapping(at, 'at'))}."
+    return average(over=rows, set=at, by=by, weight=weight, caption=words, probability=probability)
 
 
 def poststratify(
@@ -535,19 +533,14 @@ def predicted_rows(
     if weight is not None:
         wanted.append(as_choice(weight, "weight", given))
     with in_words_of(new, name):
-        cells = {
-            column: cells_of_rows(given, column, size)
-            for column in dict.fromkeys([*wanted, *map(source_of, wanted)])
-            if source_of(column) in given or column in given
-        }
+        names = dict.fromkeys([*wanted, *map(source_of, wanted)])
+        there = [column for column in names if source_of(column) in given or column in given]
+        cells = {column: cells_of_rows(given, column, size) for column in there}
     table = {column: one.values for column, one in cells.items()}
     may_be_new = new_levels is None or arguments.as_flag(new_levels, "new_levels")
 
     def probabilities(changed: Mapping[str, Any]) -> Iterator[FloatArray]:
-        exact = {
-            column: cells[column] if values is table.get(column) else values
-            for column, values in changed.items()
-        }
+        exact = {c: cells[c] if x is table.get(c) else x for c, x in changed.items()}
         num_rows = len(next(iter(changed.values()))) if changed else size
         with in_words_of(new, name):
             if may_be_new:

@@ -318,9 +318,8 @@ def _rivals(data: AdditiveRows, held_out: object) -> dict[str, Score]:
     """Score shares (or means) of all others, and of the others with the same label."""
     table, design, new, times = table_of(data.design), data.design, data.counts, data.times
     names = [name for name, column in table.items() if np.asarray(column).dtype.kind not in "fM"]
-    everybody, by = (
-        ("the overall mean", "means") if data.is_events else ("overall shares", "shares")
-    )
+    mean, shares = ("the overall mean", "means"), ("overall shares", "shares")
+    everybody, by = mean if data.is_events else shares
     columns: Mapping[str, Any] = {}
     if held_out is not None:
         columns, new, times = as_mapping(held_out, None), outcomes_of(data, held_out), None
@@ -347,8 +346,8 @@ def _rivals(data: AdditiveRows, held_out: object) -> dict[str, Score]:
             sums = np.vstack([sums, np.zeros_like(sums[:1])])  # a label that is new: code -1
             probs = sums[at] - observed + _LEAST
             probs = probs / probs.sum(axis=1, keepdims=True)
-            shares = (sums / np.maximum(sums.sum(axis=1, keepdims=True), 1.0))[code]
-            size = rough_concentration(data.counts, shares, 1) if data.scatters else math.inf
+            of_parts = (sums / np.maximum(sums.sum(axis=1, keepdims=True), 1.0))[code]
+            size = rough_concentration(data.counts, of_parts, 1) if data.scatters else math.inf
         if data.is_by_row:
             log_p = data.log_probability(probs, new, size)
         else:

@@ -310,9 +310,7 @@ class Ordered:
             x, w = self.family.sample(rng)
             if not gaps or (self.family.predictor(w)[-gaps:] > 0.0).all():
                 return [(x, w)]
-        raise ValueError(
-            "scores could not be drawn in order: give fewer columns effects of their own"
-        )
+        raise ValueError("scores cannot be drawn in order: give fewer columns effects of their own")
 
 
 Structure = ScoreBlocks | Contrasts | Ordered
