@@ -169,10 +169,7 @@ ROOM = Room(
         ),
         Question("groups", "Show the effects of the levels of a grouping", first=["column"]),
         Question("variance-shares", "Show how much of the variance each term explains"),
-        Question(
-            "check", "Compare the data with data that the model simulates", [shared.GAPS],
-            ask=_check,
-        ),
+        Question("check", "Compare the data with what the model simulates", [shared.GAPS], ask=_check),
         Question("loo", "Score the prediction of each observation from all others"),
         Question(
             "export", "Write the probabilities in all cells of the data", verb="predict",

@@ -41,7 +41,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -135,15 +134,11 @@ class Design:
 
     def mean(self, coefficients: FloatArray, effects: FloatArray) -> FloatArray:
         """The mean of psi, ``(num_documents, n)``, from all coefficients and effects."""
-        mean = np.asarray(np.einsum("rp,pn->rn", self.matrix, coefficients))
-        for term, its in zip(self.terms, self.split(effects), strict=True):
-            mean += term.mean(its)
+        mean, start = np.asarray(np.einsum("rp,pn->rn", self.matrix, coefficients)), 0
+        for term in self.terms:
+            mean += term.mean(effects[start : start + term.size])
+            start += term.size
         return mean
-
-    def split(self, effects: FloatArray) -> list[FloatArray]:
-        """Effects ``(num_effects, ...)`` of each term by itself."""
-        bounds = np.cumsum([0, *(term.size for term in self.terms)])
-        return [effects[a:b] for a, b in pairwise(bounds)]
 
     def covariances(self, Sigma: FloatArray, variances: FloatArray) -> tuple[IntArray, FloatArray]:
         """Covariances of psi, unknown levels having effects of the prior.

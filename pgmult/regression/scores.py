@@ -268,10 +268,8 @@ def compare(
     scores = []
     for one, data, place in zip((run, other), (first, second), places, strict=True):
         left_out = loo(one, max_draws=max_draws)
-        kinds = np.full(data.counts.size, -1)
-        cells = left_out.cells * data.num_categories + left_out.outcomes
-        kinds[cells] = np.arange(len(cells))
-        scores.append(left_out.score(kinds[place]))
+        cells = left_out.cells * data.num_categories + left_out.outcomes  # in order
+        scores.append(left_out.score(np.searchsorted(cells, place)))
     return between_two(names, scores, unit, _HOW.format(first.scored))
 
 
@@ -433,8 +431,7 @@ def check(
             counts = outcomes_of(data, held_out)
             design = data.design.like(held_out, new_levels=True, num_rows=len(counts))
         times = np.ones(len(counts))
-    may_be_new = held_out is not None
-    predicted = predicted_rows(run, held_out, None, None, max_draws, seed, "held_out", may_be_new)
+    predicted = predicted_rows(run, held_out, None, None, max_draws, seed, "held_out", True)
     rows, totals = np.arange(len(counts)), counts.sum(axis=1)
     if data.is_events:  # one observation a row
         rows = np.repeat(rows, times.astype(np.int64))

@@ -13,7 +13,7 @@ from pgmult.priors import HalfT, Horseshoe, LogNormal, Normal
 from pgmult.regression.models import blocks
 from pgmult.regression.models import sampler as module
 from pgmult.regression.models.additive import AdditiveRegression
-from pgmult.regression.models.dense import Around
+from pgmult.regression.models.sampler import Around
 from pgmult.regression.rows import rows_of
 from pgmult.testing import check_geweke, rejects
 
