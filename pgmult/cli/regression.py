@@ -1,11 +1,12 @@
 """``pgmult regression``: categories from covariates, groups that pool, shares of a population."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pgmult.cli import shared
-from pgmult.cli.actions import Question, Room, effects_question
+from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.regression.family import REGRESSION
 
@@ -169,7 +170,7 @@ ROOM = Room(
         ),
         Question("groups", "Show the effects of the levels of a grouping", first=["column"]),
         Question("variance-shares", "Show how much of the variance each term explains"),
-        Question("check", "Compare the data with what the model simulates", [shared.GAPS], ask=_check),
+        replace(CHECK, more=[shared.GAPS], ask=_check),
         Question("loo", "Score the prediction of each observation from all others"),
         Question(
             "export", "Write the probabilities in all cells of the data", verb="predict",
