@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -306,7 +306,9 @@ def comparisons(
     is_derivative = measure == "derivative"
     if measure == "odds_ratio" and (data.is_events or outcome == "score"):
         raise ValueError("measure must be 'ratio' or 'difference' of numbers, which have no odds")
-    pairs = pairs_of(data, column, values, step, is_derivative=is_derivative)
+    pairs, is_ratio = pairs_of(data, column, values, step, is_derivative), "ratio" in measure
+    if is_ratio:
+        pairs = [pair._replace(name=pair.name.replace(" less ", " / ")) for pair in pairs]
     rows = predicted_rows(run, population, by, weight, max_draws, random_seed, "population")
     rows, quantity = _of_outcome(run, rows, outcome)
     caption = f"{quantity}: {words}, everything else unchanged{in_words(at)}."
@@ -317,12 +319,7 @@ def comparisons(
     if is_derivative:
         steps = np.array([pair.one.keywords["step"] for pair in pairs])
         return replace(answer, draws=np.moveaxis(np.moveaxis(answer.draws, 1, -1) / steps, -1, 1))
-    if measure == "difference":
-        return answer
-    compared = dict(cast("Mapping[str, Any]", answer.labels["comparison"]))
-    compared["comparison"] = [name.replace(" less ", " / ") for name in compared["comparison"]]
-    labels = {**answer.labels, "comparison": compared}
-    return replace(answer, labels=labels, is_ratio=True, is_difference=False)
+    return replace(answer, is_ratio=is_ratio, is_difference=not is_ratio)
 
 
 def contrasts(
@@ -590,7 +587,6 @@ def pairs_of(
     column: str | None = None,
     values: Sequence[object] | None = None,
     step: float | None = None,
-    *,
     is_derivative: bool = False,
 ) -> list[Pair]:
     """List what to compare: each label with the first, or the ends of a step."""

@@ -91,10 +91,8 @@ def report(
         apart = differences(pairs_of(data), over=sample, caption=caption)
         over = "Differences with everything else unchanged"
         sections.append(_shown(apart, "What each column does", over, f"+{form}"))
-    by_group = {}
-    for term in design.groupings:
-        answer = average(over=rows, by=term.variables)
-        by_group[f"{kind} by {answer.axes[0]}"] = answer
+    groups = [average(over=rows, by=term.variables) for term in design.groupings]
+    by_group = {f"{kind} by {answer.axes[0]}": answer for answer in groups}
     effects = [_effect(data, sample, column) for column in design.columns.names.tolist()]
     along = {f"By {answer.axes[0]}, everything else unchanged": answer for answer in effects}
     for title, answer in (by_group | along).items():
