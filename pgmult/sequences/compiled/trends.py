@@ -32,6 +32,7 @@ from pgmult.sequences.compiled.brackets import FOUND, LEFT, RIGHT, START, look_n
 _Floats = NDArray[np.float64]
 DAMPING, SLOPE, NOISE, VOLATILITY, SCALE = range(5)
 NUM_PARAMETERS = 5
+FIRST_SD = 5.0  # of first levels
 _TURNS = 3  # of z, and of eps, a sweep
 _WIDTH = 1.5
 _OUT = 20  # widths at most that a slice is stepped out
@@ -49,8 +50,6 @@ class TrendSeries(NamedTuple):
     mean, sd : arrays, ``(5,)``
         Of the Gaussian prior of x: the damping's log odds, and the logarithms of the slope's and
         the observations' noise, in units of the level's, of the volatility and of the last scale.
-    first_sd : float
-        Of first levels.
     """
 
     offsets: NDArray[np.int64]
@@ -60,7 +59,6 @@ class TrendSeries(NamedTuple):
     h: _Floats
     mean: _Floats
     sd: _Floats
-    first_sd: float
 
 
 class _Work(NamedTuple):
@@ -77,17 +75,30 @@ class _Work(NamedTuple):
 
 
 @jit
-def filter_series(x, log_scale, J, h, first_sd, ahead, filtered):
+def _work_of(series, row, log_scales, moments, paths):
+    """A row of a sequence's sticks, one sequence after another; with rows of the arrays."""
+    k, q = row % series.J.shape[0], row // series.J.shape[0]
+    begin, end = series.offsets[q], series.offsets[q + 1]
+    return _Work(
+        series.taken[k, begin:end], series.reaching[k, begin:end], series.J[k, begin:end],
+        series.h[k, begin:end], log_scales[begin:end, k], moments[begin:end, k],
+        np.empty((end - begin, 5)), paths[begin:end, k],
+    )  # fmt: skip
+
+
+@jit
+def filter_series(x, work):
     """The log density of the sites.
 
     Rows of `ahead` get the mean and variance of psi given the steps before, of `filtered` means and
     the covariance of level and slope given the step itself, too.
     """
+    _, _, J, h, log_scale, ahead, filtered, _ = work
     damping = 1.0 / (1.0 + math.exp(-x[DAMPING]))
     of_slope, of_noise = math.exp(2.0 * x[SLOPE]), math.exp(2.0 * x[NOISE])
     var = math.exp(2.0 * log_scale[0])
     level, slope, total = 0.0, 0.0, 0.0
-    a, b, c = first_sd * first_sd, 0.0, var * of_slope / (1.0 - damping * damping)
+    a, b, c = FIRST_SD * FIRST_SD, 0.0, var * of_slope / (1.0 - damping * damping)
     for t in range(J.shape[0]):
         if t > 0:
             var = math.exp(2.0 * log_scale[t])
@@ -159,9 +170,7 @@ def _density(x, white, series, work):
     work.log_scale[last] = x[SCALE]
     for t in range(last - 1, -1, -1):
         work.log_scale[t] = work.log_scale[t + 1] + volatility * white[t, 3]
-    total += filter_series(
-        x, work.log_scale, work.J, work.h, series.first_sd, work.ahead, work.filtered
-    )
+    total += filter_series(x, work)
     _path(x, work, white, False)
     for t in range(last + 1):
         psi = work.path[t, 2]
@@ -218,15 +227,8 @@ def _turn(first, last, x, now, white, series, work, state):
 @jit
 def filter_rows(worker, start, stop, series, parameters, log_scales, moments):
     """Means and variances of psi given the steps before, ``(num_steps, num_sticks, 2)``."""
-    sticks = series.J.shape[0]
     for row in range(start, stop):
-        k = row % sticks
-        begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
-        filter_series(
-            parameters[row], log_scales[begin:end, k], series.J[k, begin:end],
-            series.h[k, begin:end], series.first_sd, moments[begin:end, k],
-            np.empty((end - begin, 5)),
-        )  # fmt: skip
+        filter_series(parameters[row], _work_of(series, row, log_scales, moments, moments))
 
 
 @jit
@@ -237,17 +239,11 @@ def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh
     after another; `log_scales` are ``(num_steps, num_sticks)``, `paths` ``(num_steps, num_sticks,
     3)``.
     """
-    sticks = series.J.shape[0]
+    moments = np.empty((*log_scales.shape, 2))
     for row in range(start, stop):
-        state = open_stream(key, row)
-        k, x = row % sticks, parameters[row]
-        begin, end = series.offsets[row // sticks], series.offsets[row // sticks + 1]
-        T = end - begin
-        work = _Work(
-            series.taken[k, begin:end], series.reaching[k, begin:end], series.J[k, begin:end],
-            series.h[k, begin:end], log_scales[begin:end, k], np.empty((T, 2)), np.empty((T, 5)),
-            paths[begin:end, k],
-        )  # fmt: skip
+        x, state = parameters[row], open_stream(key, row)
+        work = _work_of(series, row, log_scales, moments, paths)
+        T = work.J.size
         white = np.zeros((T, 4))
         for t in range(T):
             if t > 0:
@@ -256,9 +252,7 @@ def sweep(worker, start, stop, key, series, parameters, log_scales, paths, fresh
             for i in range(3 if fresh else 0):
                 white[t, i], state = normal(state)
         if not fresh:
-            filter_series(
-                x, work.log_scale, work.J, work.h, series.first_sd, work.ahead, work.filtered
-            )
+            filter_series(x, work)
             _path(x, work, white, True)
         now = _density(x, white, series, work)
         for p in range(NUM_PARAMETERS):

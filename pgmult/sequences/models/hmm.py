@@ -50,7 +50,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -61,7 +61,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_repeats
 from pgmult.core.parameters import Checked, Positive, axes_of, whole
 from pgmult.core.typing import BoolArray, Coords, Draw, FloatArray, Generator, IntArray, Names
-from pgmult.core.validate import as_nonnegative, new_key
+from pgmult.core.validate import as_finite, as_nonnegative, new_key
 from pgmult.formulas.design import Design
 from pgmult.sequences.compiled import hmm as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
@@ -105,15 +105,12 @@ ProbsOfSteps = tuple[FloatArray, FloatArray, IntArray]
 """Transitions and emissions of cells, and the cell of each step: see `chains_of`."""
 
 
-def as_allowed(value: object, name: str) -> BoolArray:
+def as_allowed(value: Any, name: str) -> BoolArray:
     """Return which transitions are possible: in a square array, one or more in each row."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a square array of True and False: {error}") from None
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "bi":
-        kind = f"shape {array.shape} of {array.dtype}"
-        raise ValueError(f"{name} must be a square array of True and False, got {kind}")
+    array, kind = as_finite(value, name), np.asarray(value).dtype
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or kind.kind not in "bi":
+        got = f"shape {array.shape} of {kind}"
+        raise ValueError(f"{name} must be a square array of True and False, got {got}")
     if not (none := array.any(axis=1)).all():
         raise ValueError(f"{name} must allow a state after each, got none after {none.argmin()}")
     return array.astype(np.bool_)

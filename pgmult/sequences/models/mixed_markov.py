@@ -220,6 +220,11 @@ class _StickSampler:
         is_one = self.data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
         return np.flatnonzero(is_one)
 
+    def predictor(self, s: int, cells: IntArray | slice) -> Additive:
+        """The predictor of a stick at some cells."""
+        family, offset = self._terms.family, self._terms.family.offset + self._terms.shifts[s]
+        return Additive(family.terms, family.design[cells], offset[cells])
+
     def initial(self, rng: Generator, first: IntArray) -> FloatArray:
         """Probabilities of first symbols given some, of which -1 says nothing."""
         counts = np.bincount(first[first >= 0], minlength=self.model.num_states)
@@ -246,13 +251,12 @@ class TransitionSampler(_StickSampler):
 
     def _approximations(self, is_open: BoolArray) -> list[tuple[IntArray, Additive, Approximation]]:
         """What moves the weights of each stick, at open cells and those where it was reached."""
-        family, moving = self._terms.family, list[tuple[IntArray, Additive, Approximation]]()
+        moving = list[tuple[IntArray, Additive, Approximation]]()
         taken, reached = self._tried(self.symbols)
         with one_blas_thread():
-            for s, shift in enumerate(self._terms.shifts):
+            for s in range(len(self._terms.shifts)):
                 cells = np.flatnonzero((reached[:, s] > 0.0) | is_open)
-                offset = family.offset[cells] + shift
-                predictor = Additive(family.terms, family.design[cells], offset)
+                predictor = self.predictor(s, cells)
                 base = approximate(predictor, LogisticSite(taken[cells, s], reached[cells, s]))
                 moving.append((cells, predictor, base))
         return moving
@@ -300,11 +304,8 @@ class InterceptSampler(_StickSampler):
 
     def __init__(self, model: MixedMarkovChain, data: Sequences):
         super().__init__(model, data)
-        family = self._terms.family
-        self._sticks = [
-            Intercepts(Additive(family.terms, family.design, family.offset + shift))
-            for shift in self._terms.shifts
-        ]
+        sticks = range(len(self._terms.shifts))
+        self._sticks = [Intercepts(self.predictor(s, slice(None))) for s in sticks]
         self._breaks = np.argsort(self._terms.sticks.order, axis=1)
         self._individual = self._sticks[0].individuals[self._inputs.which]
         ways: Any = self._all_ways()

@@ -51,7 +51,6 @@ from pgmult.sequences.compiled import trends as compiled
 from pgmult.sequences.data.sequences import Sequences, one_of, sequences_for, simulate_symbols
 from pgmult.sequences.models.base import Ahead, SequenceModel
 
-_FIRST_SD = 5.0  # of first levels
 _PRIOR = np.array([[1.0, 1.5], [-1.5, 1.0], [-1.5, 1.0], [-1.4, 1.0], [-4.0, 2.0]])
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -167,7 +166,7 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
             scale, damping = np.exp(log_scales[steps]), expit(one[:, 0])
             white = rng.standard_normal((data.lengths[q], 3, n))
             slope_sd = np.exp(one[:, 1]) / np.sqrt(1.0 - damping**2)
-            trend = _FIRST_SD * white[0, 0], scale[0] * slope_sd * white[0, 1]
+            trend = compiled.FIRST_SD * white[0, 0], scale[0] * slope_sd * white[0, 1]
             for t, (s, e) in enumerate(zip(scale, white, strict=True)):
                 trend = _moved(trend, s, one, e) if t > 0 else trend
                 psi = trend[0] + s * np.exp(one[:, 2]) * e[2]
@@ -225,7 +224,7 @@ class MultinomialTrend(SequenceModel, Sampled[Sequences, TrendState], Checked):
         for out, values in zip(dense, (pairs.taken, pairs.reaching, pairs.J, pairs.h), strict=True):
             out[pairs.stick[reached], pairs.step[reached]] = values[reached]
         (taken, reaching, J, h), (mean, sd) = dense, self.parameters.T.copy()
-        return compiled.TrendSeries(data.offsets, taken, reaching, J, h, mean, sd, _FIRST_SD)
+        return compiled.TrendSeries(data.offsets, taken, reaching, J, h, mean, sd)
 
     # ------------------------------------------------------------------ predictions
 

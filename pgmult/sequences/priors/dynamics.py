@@ -12,9 +12,10 @@ A draw takes O(num_steps D^3) time and O(num_steps D^2) memory.
 
 >>> import numpy as np
 >>> from pgmult.core.potentials import DensePotential
->>> walk = LinearDynamics(np.eye(1), np.eye(1), np.zeros(1), np.eye(1), offsets=np.array([0, 2]))
 >>> seen = DensePotential(J=np.array([[[0.0]], [[1.0]]]), h=np.array([[0.0], [3.0]]))
->>> draw, mean = walk.condition(seen).sample_around(np.random.default_rng(0))
+>>> start, steps = (np.zeros(1), np.eye(1)), np.array([0, 2])
+>>> walk = LinearDynamics(np.eye(1), np.eye(1), *start, steps, potential=seen)
+>>> draw, mean = walk.sample_around(np.random.default_rng(0))
 >>> mean.ravel().round(4)
 array([1., 2.])
 """
@@ -76,11 +77,6 @@ class LinearDynamics:
     def shape(self) -> tuple[int, int]:
         """Steps of all sequences together, and size of a state."""
         return int(self.offsets[-1]), len(self.initial_mean)
-
-    def condition(self, potential: DensePotential) -> "LinearDynamics":
-        """The posterior: this times `potential`."""
-        before = self.potential
-        return replace(self, potential=potential if before is None else before + potential)
 
     def driven(self, inputs: FloatArray, input_weights: FloatArray) -> "LinearDynamics":
         """The same with the drive ``input_weights u_t``, zero at the first step of every sequence.

@@ -241,6 +241,12 @@ Parts = tuple[MovedPaths, ...]
 """Of first states, transitions and emissions."""
 
 
+def started(rng: Generator, part: MovedPaths) -> MovedPaths:
+    """A part of its own to be moved, with velocities that are standard normal numbers."""
+    velocity = rng.standard_normal(part.velocity.shape)
+    return part._replace(weights=part.weights.copy(), x=part.x.copy(), velocity=velocity)
+
+
 def walk_summed_out(
     rng: Generator, parts: Parts, leap: Callable[[Parts, float, int], float], num_steps: int
 ) -> Parts:
@@ -248,11 +254,5 @@ def walk_summed_out(
     longest = _LONGEST if num_steps < _MANY else _LONGEST_OF_MANY
     size = math.exp(rng.uniform(*np.log(_SIZES)))
     count = int(rng.integers(longest - longest // 3, longest, endpoint=True))
-    moved = tuple(
-        part._replace(
-            weights=part.weights.copy(), x=part.x.copy(),
-            velocity=rng.standard_normal(part.velocity.shape),
-        )
-        for part in parts
-    )  # fmt: skip
+    moved = tuple(started(rng, part) for part in parts)
     return moved if leap(moved, size, count) > -rng.standard_exponential() else parts

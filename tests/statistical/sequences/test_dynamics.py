@@ -90,7 +90,7 @@ class GaussianSignals:
 
     def draw_states(self, rng, state, data):
         seen = project(DiagonalPotential(np.ones(data.y.shape), data.y), LOADINGS, OFFSET)
-        return self.law(state, data).condition(seen).sample(rng)
+        return replace(self.law(state, data), potential=seen).sample(rng)
 
     def draw_parameters(self, rng, state, data):
         about = np.concatenate([state.transition, state.input_weights], axis=1)
@@ -190,31 +190,33 @@ BROKEN = {
     "inputs forgotten": handed(inputs=np.zeros((7, 1))),
     "a transition from one sequence into the next": handed(offsets=ONE_SEQUENCE),
     "states: drive forgotten": states_under(
-        lambda law, seen, state, data: replace(law, drive=None).condition(seen)
+        lambda law, seen, state, data: replace(law, drive=None, potential=seen)
     ),
     "states: drive of first steps": states_under(
         lambda law, seen, state, data: replace(
-            law, drive=data.inputs @ state.input_weights.T
-        ).condition(seen)
+            law, drive=data.inputs @ state.input_weights.T, potential=seen
+        )
     ),
     "states: A transposed": states_under(
-        lambda law, seen, state, data: replace(law, transition=state.transition.T.copy()).condition(
-            seen
+        lambda law, seen, state, data: replace(
+            law, transition=state.transition.T.copy(), potential=seen
         )
     ),
     "states: all sequences in one": states_under(
-        lambda law, seen, state, data: replace(law, offsets=ONE_SEQUENCE).condition(seen)
+        lambda law, seen, state, data: replace(law, offsets=ONE_SEQUENCE, potential=seen)
     ),
     "states: initial covariance too large": states_under(
-        lambda law, seen, state, data: replace(law, initial_cov=4.0 * state.initial_cov).condition(
-            seen
+        lambda law, seen, state, data: replace(
+            law, initial_cov=4.0 * state.initial_cov, potential=seen
         )
     ),
     "states: half of every potential": states_under(
-        lambda law, seen, state, data: law.condition(replace(seen, J=seen.J / 2.0, h=seen.h / 2.0))
+        lambda law, seen, state, data: replace(
+            law, potential=replace(seen, J=seen.J / 2.0, h=seen.h / 2.0)
+        )
     ),
     "states: offset forgotten": states_under(
-        lambda law, seen, state, data: law.condition(replace(seen, h=data.y @ LOADINGS))
+        lambda law, seen, state, data: replace(law, potential=replace(seen, h=data.y @ LOADINGS))
     ),
 }
 

@@ -114,11 +114,12 @@ def test_sequences_are_independent(rng):
 def test_conditioning_adds_potentials(rng):
     dynamics = random_dynamics(rng)
     J, h = dynamics.potential.J, dynamics.potential.h
-    twice = dynamics.condition(dynamics.potential).sample_around(rng)[1]
+    both = dynamics.potential + dynamics.potential
+    twice = replace(dynamics, potential=both).sample_around(rng)[1]
     together = replace(dynamics, potential=DensePotential(2.0 * J, 2.0 * h))
     close(twice, posterior_means(together))
     prior = replace(dynamics, potential=None)
-    nothing = prior.condition(DensePotential(0.0 * J, 0.0 * h))
+    nothing = replace(prior, potential=DensePotential(0.0 * J, 0.0 * h))
     close(nothing.sample_around(rng)[1], posterior_means(prior))
 
 

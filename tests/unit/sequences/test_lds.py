@@ -87,7 +87,7 @@ def test_states_given_omega(case):
     model, data, state = case
     active, design, omega = augmented(model, data, state)
     seen = active.potential(omega, design, state.weights, model.state_dim)
-    posterior = model.states_given(state, data).condition(seen)
+    posterior = model.states_given(state, data, seen)
     dense = dense_omega(active, omega)
 
     def joint(x):
@@ -100,7 +100,7 @@ def test_states_given_omega(case):
     silent = state.weights.copy()
     silent[:, -1] = 0.0  # the offset forgotten
     seen = active.potential(omega, design, silent, model.state_dim)
-    broken = model.states_given(state, data).condition(seen)
+    broken = model.states_given(state, data, seen)
     rejects(conditional_ratio, joint, lambda x: log_density(broken, x), points)
 
 

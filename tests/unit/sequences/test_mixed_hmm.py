@@ -16,7 +16,7 @@ from pgmult.sequences import MixedHMM, MultinomialHMM, as_sequences
 from pgmult.sequences.input_effects import long_run
 from pgmult.sequences.models.hmm import log_predictive_of
 from pgmult.sequences.models.mixed_hmm import SummedOut
-from pgmult.sequences.updates.summed_out import OrderedSticks
+from pgmult.sequences.updates.summed_out import OrderedSticks, started
 from tests.every_model import MODELS
 
 
@@ -190,13 +190,7 @@ def test_paths_follow_the_posterior(run, inputs):
     at = SummedOut(model, state, data)
     told = log_predictive_of(at.chains(at.psi(at.parts))).sum()
     assert told == pytest.approx(model.log_likelihood(state, data))
-    moved = tuple(
-        part._replace(
-            weights=part.weights.copy(), x=part.x.copy(),
-            velocity=rng.standard_normal(part.velocity.shape),
-        )
-        for part in at.parts
-    )  # fmt: skip
+    moved = tuple(started(rng, part) for part in at.parts)
     begun = log_joint(model, data, state, at, moved)
     white = sum(0.5 * (part.velocity**2).sum() for part in moved)
     grown = at.leap(moved, 0.2, 3)

@@ -49,9 +49,9 @@ def worked(T=6):
 
 
 def test_the_filter_has_the_density_of_the_dense_gaussian():
-    ahead, filtered, seen = np.empty((6, 2)), np.empty((6, 5)), np.flatnonzero(J)
-    log_z = trends.filter_series(X, SCALE, J, H, 2.0, ahead, filtered)
-    cov = dense(X, SCALE, 2.0)[2, :, 2]
+    work, seen = worked(), np.flatnonzero(J)
+    log_z, ahead = trends.filter_series(X, work), work.ahead
+    cov = dense(X, SCALE, trends.FIRST_SD)[2, :, 2]
     y = H[seen] / J[seen]
     expected = multivariate_normal.logpdf(y, cov=cov[np.ix_(seen, seen)] + np.diag(1.0 / J[seen]))
     sites = 0.5 * (H[seen] * y - np.log(J[seen] / (2.0 * np.pi))).sum()
@@ -64,7 +64,7 @@ def test_the_filter_has_the_density_of_the_dense_gaussian():
 
 def test_paths_have_the_moments_of_the_dense_gaussian_and_their_white_noise():
     work, T = worked(), 6
-    trends.filter_series(X, work.log_scale, J, H, 2.0, work.ahead, work.filtered)
+    trends.filter_series(X, work)
 
     def path(white):
         trends._path(X, work, white, False)
@@ -74,7 +74,7 @@ def test_paths_have_the_moments_of_the_dense_gaussian_and_their_white_noise():
     units = np.zeros((3 * T, T, 4))
     units[np.arange(3 * T), np.arange(3 * T) // 3, np.arange(3 * T) % 3] = 1.0
     columns = np.array([path(white) - mean for white in units])
-    cov = dense(X, SCALE, 2.0).reshape(3 * T, 3 * T)
+    cov = dense(X, SCALE, trends.FIRST_SD).reshape(3 * T, 3 * T)
     site = np.concatenate([np.zeros(2 * T), J])
     inverse = np.linalg.inv(np.eye(3 * T) + cov * site)
     posterior = inverse @ cov
