@@ -75,10 +75,11 @@ class RegressionSums:
         """Number of rows: the last of z is 1."""
         return float(self.zz[-1, -1])
 
-    def shifted(self, z: FloatArray, e: FloatArray) -> "RegressionSums":
-        """The sums after adding `z` to all but the last of each z, and `e`, ``(n,)``, to all e."""
-        z, sum_z, sum_e = np.append(z, 0.0), self.zz[-1], self.ze[-1]
-        column, more = z[:, None], self.count * z
+    def translated(self, delta: FloatArray) -> "RegressionSums":
+        """`transition_sums` after adding ``(D,)`` numbers to all states."""
+        z, A = np.zeros(len(self.zz)), self.coefficients[:, : len(delta)]
+        z[: len(delta)], e = delta, delta - np.einsum("ij,j->i", A, delta)
+        sum_z, sum_e, column, more = self.zz[-1], self.ze[-1], z[:, None], self.count * z
         return RegressionSums(
             self.coefficients,
             self.zz + (sum_z[:, None] * z + column * sum_z + more[:, None] * z),

@@ -212,10 +212,10 @@ class PolyaGamma:
         """All that sequences share, given the sums of `given_omega`; their level and scales."""
         squares, linear, *moments = sums.rounded
         later = RegressionSums(state.dynamics, *moments[:3])
-        first = RegressionSums(state.initial_mean[:, None], *moments[3:])
         state = self.draw_weights(rng, state, squares, linear)
         state, delta = self.move_level(rng, state, later)
-        state = self.draw_dynamics(rng, state, *moved_sums(later, first, delta))
+        first = RegressionSums((state.initial_mean + delta)[:, None], *moments[3:])
+        state = self.draw_dynamics(rng, state, later.translated(delta), first)
         state, factors, weights = *self.move_scales(rng, state), state.weights
         moved = delta, factors, weights
         ask(Ask("local_move", moved, moves=True, draws=len(state.noise_sd) > 0))
@@ -319,9 +319,8 @@ class ByLikelihood(PolyaGamma):
     def observations(self) -> Observations:
         """The data as paths take them."""
         pairs, columns = Pairs.of(self.data), np.ascontiguousarray(self.columns)
-        reached: Any = [values[pairs.reaching > 0] for values in pairs[:4]]
-        step, stick, taken, reaching = reached
-        arrays = step, stick, taken, reaching, self.data.offsets, columns, self.driving
+        reached = [values[pairs.reaching > 0] for values in pairs[:4]]
+        arrays: Any = (*reached, self.data.offsets, columns, self.driving)
         return Observations(*arrays)
 
     def local_step(self, rng: Rng, state: LDSState) -> tuple[LDSState, Any, Sums]:
@@ -437,19 +436,6 @@ def sample_level(rng: Rng, precision: FloatArray, linear: FloatArray) -> FloatAr
     half = invert_lower(lower_cholesky(precision))
     white = np.einsum("ij,j->i", half, linear) + rng.standard_normal(len(linear))
     return np.asarray(np.einsum("ij,i->j", half, white))
-
-
-def moved_sums(
-    later: RegressionSums, first: RegressionSums, delta: FloatArray
-) -> tuple[RegressionSums, RegressionSums]:
-    """The sums after a move of the states' level; those of first states are about a mean as far."""
-    D, rows = later.coefficients.shape
-    z = np.zeros(rows)
-    z[:D] = delta
-    transition = later.coefficients[:, :D]
-    later = later.shifted(z, delta - np.einsum("ij,j->i", transition, delta))
-    coefficients = first.coefficients + delta[:, None]
-    return later, RegressionSums(coefficients, first.zz, first.ze, first.ee)
 
 
 def rescaled(state: LDSState, g: FloatArray) -> LDSState:
