@@ -80,44 +80,21 @@ def _before(chains, r, t):
     return t - 1, chains.persistence, chains.innovation_var[r]
 
 
-@jit(within=True)
-def _filter_time(J, h, centre, pull, step_var, before, after, sums, count):
-    """Means and variances of deviations given one time's potential, too, and twice its evidence."""
-    (mean_before, var_before), (mean, var), (exponent, product) = before, after, sums
-    for i in range(count):
-        expected, spread = pull * mean_before[i], pull * pull * var_before[i] + step_var
-        precision, c = J[i], centre[i]
-        linear = h[i] - precision * c
-        growth = 1.0 + spread * precision
-        shrink = 1.0 / growth
-        exponent[i] += c * (linear + h[i]) + shrink * (
-            linear * (2.0 * expected + spread * linear) - precision * expected * expected
-        )
-        product[i] *= growth
-        mean[i], var[i] = shrink * (expected + spread * linear), shrink * spread
-
-
-@jit
-def _look_back_time(persistence, step_var, mean, var, gain, count):
-    """Return mean (where d_{t+1} is 0), standard deviation and slope of d_t given d_{t+1}.
-
-    In the place of its mean and variance given all up to t.
-    """
-    for i in range(count):
-        share = 1.0 / (1.0 + persistence * persistence * var[i] / step_var)
-        gain[i] = persistence * var[i] / step_var * share
-        mean[i] *= share
-        var[i] = math.sqrt(var[i] * share)
-
-
 @jit
 def _look_back(persistence, step_var, room, count):
-    """`_look_back_time` of all times; the last time has no later one."""
-    mean, var, gain = room.mean, room.var, room.gain
-    last = mean.shape[0] - 1
-    for t in range(last):
-        _look_back_time(persistence, step_var, mean[t], var[t], gain[t], count)
-    _look_back_time(0.0, 1.0, mean[last], var[last], gain[last], count)
+    """Write mean (where d_{t+1} is 0), standard deviation and slope of d_t given d_{t+1}.
+
+    In the place of means and variances given all up to t; the last time has no later one.
+    """
+    last = room.mean.shape[0] - 1
+    for t in range(last + 1):
+        mean, var, gain = room.mean[t], room.var[t], room.gain[t]
+        pull, spread = (persistence, step_var) if t < last else (0.0, 1.0)
+        for i in range(count):
+            share = 1.0 / (1.0 + pull * pull * var[i] / spread)
+            gain[i] = pull * var[i] / spread * share
+            mean[i] *= share
+            var[i] = math.sqrt(var[i] * share)
 
 
 @jit
@@ -132,11 +109,19 @@ def _filter(chains, potentials, r, first, room):
     centre, mean, var = chains.centre[block], room.mean, room.var
     exponent, product = np.zeros(LANES), np.ones(LANES)
     for t in range(num_times):
-        earlier, pull, spread = _before(chains, r, t)
-        _filter_time(
-            potentials.J[r, t, block], potentials.h[r, t, block], centre, pull, spread,
-            (mean[earlier], var[earlier]), (mean[t], var[t]), (exponent, product), count,
-        )  # fmt: skip
+        earlier, pull, step_var = _before(chains, r, t)
+        J, h = potentials.J[r, t, block], potentials.h[r, t, block]
+        for i in range(count):
+            expected, spread = pull * mean[earlier, i], pull * pull * var[earlier, i] + step_var
+            precision, c = J[i], centre[i]
+            linear = h[i] - precision * c
+            growth = 1.0 + spread * precision
+            shrink = 1.0 / growth
+            exponent[i] += c * (linear + h[i]) + shrink * (
+                linear * (2.0 * expected + spread * linear) - precision * expected * expected
+            )
+            product[i] *= growth
+            mean[t, i], var[t, i] = shrink * (expected + spread * linear), shrink * spread
         if t % _FACTORS == _FACTORS - 1 or t == num_times - 1:
             for i in range(count):
                 exponent[i] -= math.log(product[i])
@@ -145,23 +130,15 @@ def _filter(chains, potentials, r, first, room):
     return count, 0.5 * exponent[:count].sum()
 
 
-@jit(within=True)
-def _place_time(middle, sd, gain, noise, later, out, count):
-    """Deviations of one time, from those of the time after."""
-    for i in range(count):
-        out[i] = middle[i] + sd[i] * noise[i] + gain[i] * later[i]
-
-
 @jit
 def _place(noise, r, first, count, room):
     """Deviations of filtered chains, the last time first, from their noise."""
-    block, placed = slice(first, first + count), room.placed
-    last = placed.shape[0] - 1
+    last = room.placed.shape[0] - 1
     for t in range(last, -1, -1):
-        _place_time(
-            room.mean[t], room.var[t], room.gain[t], noise[r, t, block],
-            placed[min(t + 1, last)], placed[t], count,
-        )  # fmt: skip
+        own, later, out = noise[r, t, first:], room.placed[min(t + 1, last)], room.placed[t]
+        middle, sd, gain = room.mean[t], room.var[t], room.gain[t]
+        for i in range(count):
+            out[i] = middle[i] + sd[i] * own[i] + gain[i] * later[i]
 
 
 @jit
@@ -240,55 +217,20 @@ def normal_rows(worker, start, stop, key, out):
             flat[i], state = normal(state)
 
 
-@jit(within=True)
-def _weigh(predicted, precision, taken, reaching, J, ratio, count):
-    """Update predictions of logits, given by mean and precision, by binomial counts.
-
-    A prediction is matched by the logit of a Beta(a, b), a = (1 + o) precision and b = a / o for
-    odds o, to which the counts are added: log(a / b), 1 / a + 1 / b are mean and variance before
-    and after. `J` is by how much the precision grows, the logarithm of `ratio` that of the mean.
-    """
-    for i in range(count):
-        odds = exp_minus(-min(max(predicted[i], -_FURTHEST), _FURTHEST))
-        a, y, z = (1.0 + odds) * precision[i], taken[i], reaching[i] - taken[i]
-        J[i] = (a * (z * odds * odds + y) + y * z * (1.0 + odds) * odds) / (
-            (1.0 + odds) * (a * (1.0 + odds) + (y + z) * odds)
-        )
-        ratio[i] = (a + y) / (a + z * odds)
-
-
-@jit
-def _predict(centre, pull, mean, var, step_var, predicted, precision, count):
-    """Means and precisions of logits, from the deviations of the time before."""
-    for i in range(count):
-        predicted[i] = centre[i] + pull * mean[i]
-        precision[i] = 1.0 / (pull * pull * var[i] + step_var)
-
-
-@jit(within=True)
-def _update(predicted, precision, centre, J, growth, mean, var, h, count):
-    """Deviations given counts as well, and the linear part h of the potential with J."""
-    for i in range(count):
-        mean[i] = predicted[i] - centre[i] + growth[i]
-        var[i] = 1.0 / (precision[i] + J[i])
-        h[i] = J[i] * predicted[i] + growth[i] * (precision[i] + J[i])
-
-
 class _Slices(NamedTuple):
     """Neighbouring chains of a row, each on an ellipse ``middle + along cos + across sin``."""
 
     room: _Room  # the filter of the Gaussian that they are sliced around
-    blocks: FloatArray  # (7, num_times, LANES): the constants below say what stands where
+    blocks: FloatArray  # (6, num_times, LANES): the constants below say what stands where
     rows: FloatArray  # (9, LANES)
     place: IntArray  # (LANES,): the number of each chain in its row
 
 
-_SUCCESSES, _TRIALS = 0, 1
-_J, _H = 2, 3  # of the Gaussian; h, and later the successes less it
-_MIDDLE, _ALONG, _ACROSS = 4, 5, 6
+_TRIALS, _J, _H = 0, 1, 2  # trials; of the Gaussian: J, and the successes less h
+_MIDDLE, _ALONG, _ACROSS = 3, 4, 5
 _CENTRE, _HERE, _BOTH, _THERE = 0, 1, 2, 3  # squared length of `along`, product, that of `across`
 _ANGLE, _LEFT, _RIGHT, _LEVEL, _VALUE = 4, 5, 6, 7, 8  # of the slice; log density at the angle
-_NUM_BLOCKS, _NUM_ROWS = 7, 9
+_NUM_BLOCKS, _NUM_ROWS = 6, 9
 
 
 @jit(within=True)
@@ -297,6 +239,10 @@ def _base(chains, counts, r, first, width, w):
 
     One forward pass of a dynamic generalised linear model (West, Harrison and Migon 1985). It
     depends on counts and variances alone, not on where the chains are.
+
+    A prediction is matched by the logit of a Beta(a, b), a = (1 + o) precision and b = a / o for
+    odds o, to which the counts are added: log(a / b), 1 / a + 1 / b are mean and variance before
+    and after. J is by how much the precision grows, the logarithm of `ratio` that of the mean.
     """
     predicted, precision, ratio = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     mean, var, centre = w.room.mean, w.room.var, w.rows[_CENTRE]
@@ -305,50 +251,25 @@ def _base(chains, counts, r, first, width, w):
         centre[i] = chains.centre[first + i]
         w.place[i] = first + i
     for t in range(w.blocks.shape[1]):
-        successes, trials = w.blocks[_SUCCESSES, t], w.blocks[_TRIALS, t]
-        J, h = w.blocks[_J, t], w.blocks[_H, t]
-        for i in range(width):
-            successes[i] = counts.taken[r, t, first + i]
-            trials[i] = counts.reaching[r, t, first + i]
+        trials, J, h = w.blocks[_TRIALS, t], w.blocks[_J, t], w.blocks[_H, t]
         earlier, pull, spread = _before(chains, r, t)
-        _predict(centre, pull, mean[earlier], var[earlier], spread, predicted, precision, width)
-        _weigh(predicted, precision, successes, trials, J, ratio, width)
         for i in range(width):
-            ratio[i] = math.log(ratio[i])
-        _update(predicted, precision, centre, J, ratio, mean[t], var[t], h, width)
+            trials[i] = counts.reaching[r, t, first + i]
+            predicted[i] = centre[i] + pull * mean[earlier, i]
+            precision[i] = 1.0 / (pull * pull * var[earlier, i] + spread)
+            odds = exp_minus(-min(max(predicted[i], -_FURTHEST), _FURTHEST))
+            y = counts.taken[r, t, first + i]
+            a, z = (1.0 + odds) * precision[i], trials[i] - y
+            J[i] = (a * (z * odds * odds + y) + y * z * (1.0 + odds) * odds) / (
+                (1.0 + odds) * (a * (1.0 + odds) + (y + z) * odds)
+            )
+            ratio[i] = (a + y) / (a + z * odds)
         for i in range(width):
-            h[i] = successes[i] - h[i]
-
-
-@jit(within=True)
-def _rotate(middle, along, across, cos, sin, out, count):
-    """Points of ellipses."""
-    for i in range(count):
-        out[i] = middle[i] + along[i] * cos[i] + across[i] * sin[i]
-
-
-@jit(within=True)
-def _add_corrections(psi, slope, curvature, trials, value, count):
-    """Add log likelihoods of one time less what the base has of them."""
-    for i in range(count):
-        softplus = max(psi[i], 0.0) + log1p(exp_minus(abs(psi[i])))
-        value[i] += (slope[i] + 0.5 * curvature[i] * psi[i]) * psi[i] - trials[i] * softplus
-
-
-@jit(within=True)
-def _come_back(mean, sd, gain, noise, later, later_step, middle, step, count):
-    """Means of one time and steps away from them, from those of the time after."""
-    for i in range(count):
-        middle[i] = mean[i] + gain[i] * later[i]
-        step[i] = sd[i] * noise[i] + gain[i] * later_step[i]
-
-
-@jit
-def _add_inner(a, b, a_before, b_before, pull, weight, J, out, count):
-    """Add one time's part of a' precision b."""
-    for i in range(count):
-        out[i] += J[i] * a[i] * b[i]
-        out[i] += weight * (a[i] - pull * a_before[i]) * (b[i] - pull * b_before[i])
+            growth = math.log(ratio[i])
+            mean[t, i] = predicted[i] - centre[i] + growth
+            var[t, i] = 1.0 / (precision[i] + J[i])
+            base = J[i] * predicted[i] + growth * (precision[i] + J[i])
+            h[i] = counts.taken[r, t, first + i] - base
 
 
 @jit(within=True)
@@ -365,11 +286,10 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
         for i in range(width):
             noise[i], state = normal(state)
         later = min(t + 1, num_times - 1)  # of no weight at the last time
-        _come_back(
-            room.mean[t], room.var[t], room.gain[t], noise, middle[later], across[later],
-            middle[t], across[t], width,
-        )  # fmt: skip
+        mean, sd, gain = room.mean[t], room.var[t], room.gain[t]
         for i in range(width):
+            middle[t, i] = mean[i] + gain[i] * middle[later, i]
+            across[t, i] = sd[i] * noise[i] + gain[i] * across[later, i]
             other[i] += noise[i] * noise[i]
     for t in range(num_times):
         for i in range(width):
@@ -377,9 +297,14 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
             along[t, i] = x[r, t, w.place[i]] - middle[t, i]
     for t in range(num_times):
         earlier, pull, spread = _before(chains, r, t)
-        weight, before = 1.0 / spread, along[earlier]
-        _add_inner(along[t], along[t], before, before, pull, weight, J[t], current, width)
-        _add_inner(along[t], across[t], before, across[earlier], pull, weight, J[t], both, width)
+        weight = 1.0 / spread
+        for i in range(width):
+            a, b = along[t, i], across[t, i]
+            step, other_step = a - pull * along[earlier, i], b - pull * across[earlier, i]
+            current[i] += J[t, i] * a * a
+            current[i] += weight * step * step
+            both[i] += J[t, i] * a * b
+            both[i] += weight * step * other_step
     for i in range(width):
         g, state = gamma(half, state)
         stretch = 0.5 * (DOF + current[i]) / g
@@ -392,7 +317,7 @@ def _draw_ellipses(chains, x, r, half, width, w, state):
 
 
 @jit
-def _weigh_points(half, waiting, w, point, cos, sin):
+def _weigh_points(half, waiting, w, cos, sin):
     """Log density of each unfinished chain at its angle, minus that of the Student-t."""
     value, current, both, other = w.rows[_VALUE], w.rows[_HERE], w.rows[_BOTH], w.rows[_THERE]
     middle, along, across = w.blocks[_MIDDLE], w.blocks[_ALONG], w.blocks[_ACROSS]
@@ -400,10 +325,11 @@ def _weigh_points(half, waiting, w, point, cos, sin):
         angle = w.rows[_ANGLE, i]
         value[i], cos[i], sin[i] = 0.0, math.cos(angle), math.sin(angle)
     for t in range(middle.shape[0]):
-        _rotate(middle[t], along[t], across[t], cos, sin, point, waiting)
-        _add_corrections(
-            point, w.blocks[_H, t], w.blocks[_J, t], w.blocks[_TRIALS, t], value, waiting
-        )
+        slope, curvature, trials = w.blocks[_H, t], w.blocks[_J, t], w.blocks[_TRIALS, t]
+        for i in range(waiting):
+            psi = middle[t, i] + along[t, i] * cos[i] + across[t, i] * sin[i]
+            softplus = max(psi, 0.0) + log1p(exp_minus(abs(psi)))  # less what the base has of it:
+            value[i] += (slope[i] + 0.5 * curvature[i] * psi) * psi - trials[i] * softplus
     for i in range(waiting):
         square = (
             current[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
@@ -425,7 +351,7 @@ def _take_points(waiting, w, x, r, cos, sin, state):
                 psi = blocks[_MIDDLE, t, i] + blocks[_ALONG, t, i] * cos[i]
                 x[r, t, w.place[i]] = psi + blocks[_ACROSS, t, i] * sin[i]
             waiting -= 1
-            for b in range(_TRIALS, _NUM_BLOCKS):
+            for b in range(_NUM_BLOCKS):
                 for t in range(blocks.shape[1]):
                     blocks[b, t, i] = blocks[b, t, waiting]
             for row in range(_NUM_ROWS):
@@ -449,7 +375,7 @@ def slice_chains(worker, start, stop, key, chains, counts, x):
     _, num_times, num_chains = x.shape
     blocks, rows = np.zeros((_NUM_BLOCKS, num_times, LANES)), np.zeros((_NUM_ROWS, LANES))
     w = _Slices(_make_room(num_times), blocks, rows, np.zeros(LANES, dtype=np.int64))
-    point, cos, sin = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    cos, sin = np.empty(LANES), np.empty(LANES)
     half = 0.5 * (DOF + num_times)
     for r in range(start, stop):
         state = open_stream(key, r)
@@ -458,12 +384,12 @@ def slice_chains(worker, start, stop, key, chains, counts, x):
             _base(chains, counts, r, first, width, w)
             _look_back(chains.persistence, chains.innovation_var[r], w.room, width)
             state = _draw_ellipses(chains, x, r, half, width, w, state)
-            _weigh_points(half, width, w, point, cos, sin)  # where the chains are
+            _weigh_points(half, width, w, cos, sin)  # where the chains are
             for i in range(width):
                 e, state = exponential(state)
                 rows[_LEVEL, i] = rows[_VALUE, i] - e
                 rows[_ANGLE, i], rows[_LEFT, i], rows[_RIGHT, i], state = open_bracket(state)
             waiting = width
             while waiting > 0:
-                _weigh_points(half, waiting, w, point, cos, sin)
+                _weigh_points(half, waiting, w, cos, sin)
                 waiting, state = _take_points(waiting, w, x, r, cos, sin, state)
