@@ -43,11 +43,14 @@ def as_draws(run: Any, *names: str, argument: str = "run") -> Posterior:
     draws = as_kind(run, argument, Posterior, "of pgmult.sample or pgmult.load")
     missing = [name for name in names if name not in draws]
     if missing:
-        raise ValueError(
-            f"{argument} must hold {missing[0]!r}, got only {', '.join(map(str, draws))}"
-            " (name it in keep= of pgmult.sample)"
-        )
+        raise not_kept(draws, repr(missing[0]), argument)
     return draws
+
+
+def not_kept(run: Posterior, wanted: str, argument: str = "run") -> ValueError:
+    """The error of draws without a variable."""
+    got, hint = ", ".join(map(str, run)), "(name it in keep= of pgmult.sample)"
+    return ValueError(f"{argument} must hold {wanted}, got only {got} {hint}")
 
 
 def as_unmerged(run: Posterior) -> Posterior:

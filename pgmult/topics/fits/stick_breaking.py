@@ -278,9 +278,7 @@ class VariationalTopics(HasHistory):
     ) -> DocumentPosterior:  # fmt: skip
         num_topics, num_words = self.concentration.shape
         if corpus.num_words != num_words:
-            raise ValueError(
-                f"corpus (or minibatch) must have the fit's {num_words} words, got {corpus!r}"
-            )
+            raise ValueError(f"corpus or minibatch must have {num_words} words, got {corpus!r}")
         log_topics = digamma(self.concentration)
         log_topics -= digamma(self.concentration.sum(axis=1, keepdims=True))
         shift = log_topics.max(axis=0)

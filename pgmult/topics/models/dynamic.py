@@ -43,7 +43,6 @@ So step 3 integrates mu and Sigma out, and step 5 conditions on surrogate data i
 (1, 10, 3, 4, 30)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -146,15 +145,13 @@ class DynamicTopics(NormalTopics):
     keywords: ClassVar[Any] = ()  # type: ignore[misc]
     word_concentration: ClassVar[float | None] = None  # type: ignore[misc]
 
-    state_type: ClassVar[type[Any]] = DynamicTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **axes_of(DynamicTopicsState), **OF_TOPICS, "prevalence": ("time", "topic")
-    }  # fmt: skip
-    default_keep: ClassVar[tuple[str, ...]] = (
+    state_type = DynamicTopicsState
+    dims = axes_of(DynamicTopicsState) | OF_TOPICS | {"prevalence": ("time", "topic")}
+    default_keep = (
         "initial_var", "drift_var", "prevalence_drift", "prevalence", "topic_shares",
         "effective_topics",
     )  # fmt: skip
-    summary_names: ClassVar[frozenset[str]] = NormalTopics.summary_names | {"prevalence"}
+    summary_names = NormalTopics.summary_names | {"prevalence"}
 
     @property
     def psi_mean(self) -> WalkingMean:

@@ -23,9 +23,8 @@ much better than with a symmetric alpha of 1 (Wallach, Mimno and McCallum 2009).
 (1, 10, 3)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,15 +87,10 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
     alpha_rate: Concentration = 1.0
     alpha: Annotated[ArrayLike, as_positive] | None = None
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(LDAState) | {
-        **OF_TOPICS,
-        "topics": ("topic", "word"),
-    }
-    in_blocks: ClassVar[bool] = False  # topics are integrated out, and join all documents
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "token"})
-    default_keep: ClassVar[tuple[str, ...]] = (
-        "topics", "alpha", "topic_shares", "effective_topics", "word_concentration",
-    )  # fmt: skip
+    dims = axes_of(LDAState) | OF_TOPICS | {"topics": ("topic", "word")}
+    in_blocks = False  # topics are integrated out, and join all documents
+    label_dims = frozenset({"topic", "token"})
+    default_keep = "topics", "alpha", "topic_shares", "effective_topics", "word_concentration"
 
     def _complete(self) -> None:
         if self.alpha is None:

@@ -33,9 +33,7 @@ from Sigma.
 (1, 10, 3)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pgmult.links import LogisticNormal
 from pgmult.topics.models.topic_model import ExchangeableTopics
@@ -68,13 +66,10 @@ class LogisticNormalTopics(ExchangeableTopics):
     A sweep costs O(tokens + entries K + K V + D K**3).
     """
 
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **ExchangeableTopics.dims,
-        "psi": ("document", "topic"),
-        "mu": ("topic",),
-        "Sigma": ("topic", "other_topic"),
-    }
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
+    dims = ExchangeableTopics.dims | {
+        "psi": ("document", "topic"), "mu": ("topic",), "Sigma": ("topic", "other_topic"),
+    }  # fmt: skip
+    label_dims = frozenset({"topic", "other_topic"})
 
     def link(self, data: object = None) -> LogisticNormal:
         """The link from psi to topic proportions."""

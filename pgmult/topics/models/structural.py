@@ -178,17 +178,16 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus]):
     keywords: Any = None
     block_rows: topic_model.BlockRows = BLOCK_ROWS
 
-    state_type: ClassVar[type[Any]] = StructuralTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **axes_of(StructuralTopicsState), **topic_model.OF_TOPICS, "mu": ("topic",),
-        "group_tokens": ("group", "topic"),
+    state_type = StructuralTopicsState
+    dims = axes_of(StructuralTopicsState) | topic_model.OF_TOPICS | {
+        "mu": ("topic",), "group_tokens": ("group", "topic"),
     }  # fmt: skip
-    label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "other_topic"})
-    single_precision: ClassVar[frozenset[str]] = frozenset({"group_topics"})
+    label_dims = frozenset({"topic", "other_topic"})
+    single_precision = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
-    summary_names: ClassVar[frozenset[str]] = topic_model.SUMMARIES | {"group_tokens", "mu"}
-    reported_names: ClassVar[tuple[str, ...]] = ("topic_shares", "coefficients", "effects")
-    default_keep: ClassVar[tuple[str, ...]] = (
+    summary_names = topic_model.SUMMARIES | {"group_tokens", "mu"}
+    reported_names = "topic_shares", "coefficients", "effects"
+    default_keep = (
         "coefficients", "effects", "effect_variances", "group_topics",
         "group_tokens", "content_concentration", *topic_model.TopicModel.default_keep,
     )  # fmt: skip

@@ -379,7 +379,7 @@ class NormalTopics(TopicModel[Any]):
     __slots__ = ()
     gaussian: NormalInverseWishart | None
     state_type: ClassVar[type[Any]] = ExchangeableTopicsState
-    dims: ClassVar[Mapping[str, tuple[str, ...]]] = axes_of(ExchangeableTopicsState) | OF_TOPICS
+    dims = axes_of(ExchangeableTopicsState) | OF_TOPICS
 
     def _complete(self) -> None:
         centre = self._uniform()

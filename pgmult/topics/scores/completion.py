@@ -188,10 +188,8 @@ class DocumentCompletion:
             theta = variable(model, state, data, "theta")[rows]
             return word_probs(held_out, theta, variable(model, state, data, "topics"))
         draws = min(INNER, max(1, data.num_documents // len(rows)))  # no more than a sweep's
-        theta, topics = (
-            model.mean_theta(rng, state, data, rows, draws),
-            model.mean_topics(state, data),
-        )
+        theta = model.mean_theta(rng, state, data, rows, draws)
+        topics = model.mean_topics(state, data)
         if topics.shape[1] != data.num_words:  # of several versions
             held_out = data[rows].by_version(held_out)
         return word_probs(held_out, theta, topics)
@@ -202,9 +200,7 @@ class DocumentCompletion:
         if chains and chain is not None:
             chains = [as_positive_int(chain, "chain", maximum=max(chains) + 1) - 1]
         if not chains or chains[0] not in self._sums:
-            raise ValueError(
-                f"no draws to score yet: every={self.every} counts what follows tuning"
-            )
+            raise ValueError(f"no draws yet: every={self.every} counts what follows tuning")
         draws = sum(self._draws[c] for c in chains)
         return _score(self.held_out, [self._sums[c] / self._draws[c] for c in chains], draws)
 
@@ -228,9 +224,8 @@ def unigram_log_predictive(training: Corpus, held_out: Corpus) -> CompletionScor
     """The score of one word distribution for all documents: training frequencies plus one."""
     as_kind(training, "training", Corpus, "make one with as_corpus or split_tokens")
     _check_tokens(held_out)
-    if training.num_words != held_out.num_words:
-        raise ValueError(
-            f"held_out must have the {training.num_words} words of training, got {held_out!r}"
-        )
-    frequencies = np.bincount(training.words, training.counts, minlength=training.num_words) + 1.0
+    size = training.num_words
+    if size != held_out.num_words:
+        raise ValueError(f"held_out must have the {size} words of training, got {held_out!r}")
+    frequencies = np.bincount(training.words, training.counts, minlength=size) + 1.0
     return _score(held_out, [(frequencies / frequencies.sum())[held_out.words]], 1)

@@ -26,7 +26,7 @@ from pgmult.core.validate import as_positive_int
 from pgmult.sampling.posterior import Posterior
 from pgmult.topics.data.corpus import Corpus
 from pgmult.topics.data.documents import DocumentTable
-from pgmult.topics.runs import as_draws, mean_of, quantile, topic_places
+from pgmult.topics.runs import as_draws, mean_of, not_kept, quantile, topic_places
 from pgmult.topics.summaries import effects
 from pgmult.topics.summaries.matching import AlignedChain, aligned_chains, each_aligned, scope_of
 
@@ -150,10 +150,7 @@ def source_of(run: Posterior) -> str:
     for name in ("theta", "psi"):
         if name in as_draws(run):
             return name
-    raise ValueError(
-        f"run must hold 'theta' or 'psi', got only {', '.join(map(str, run))}"
-        " (name one in keep= of pgmult.sample)"
-    )
+    raise not_kept(run, "'theta' or 'psi'")
 
 
 def each_theta(

@@ -12,6 +12,7 @@ Draws of a topic are pooled over the chains that found it.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,10 @@ def match_topics(run: Posterior) -> LabelMatches:
     draws = (runs.each_draw(run, name, c, _MATCHED_DRAWS) for c in chains)
     means = np.stack(list(map(runs.mean_of, draws)))
     means = means.swapaxes(1, 2) if worst else means
-    starts = list(range(min(len(run.coords.get("keyword_topic", ())) + 1, means.shape[1])))
-    ends = [*starts[1:], means.shape[1]]
-    parts = [
-        match_rows(means[:, start:end], best, worst=worst)
-        for start, end in zip(starts, ends, strict=True)
-    ]
-    order = np.concatenate([of.order + start for of, start in zip(parts, starts, strict=True)], 1)
+    size, keywords = means.shape[1], len(run.coords.get("keyword_topic", ()))
+    bounds = [*range(min(keywords + 1, size)), size]
+    parts = [match_rows(means[:, a:b], best, worst=worst) for a, b in pairwise(bounds)]
+    order = np.concatenate([of.order + a for of, a in zip(parts, bounds, strict=False)], axis=1)
     return replace(parts[0], order=order, distance=np.concatenate([x.distance for x in parts], 1))
 
 
@@ -114,10 +112,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
     runs.as_draws(run, name)
     if chain is None and run.num_chains > 1:
         if "topics" not in run:
-            raise ValueError(
-                "chain must be given, for chains are aligned by their topics, and posterior holds"
-                f" only {', '.join(map(str, run))} (name 'topics' in keep= of pgmult.sample)"
-            )
+            raise runs.not_kept(run, "'topics', by which chains are aligned, or chain be given")
         matches = match_topics(run)
         return [
             AlignedChain(c, order, is_found)

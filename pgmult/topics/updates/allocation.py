@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pgmult.compiled.dirichlet import sample_rows
 from pgmult.compiled.rows import num_workers, over_rows
 from pgmult.compiled.simd import WIDTH
-from pgmult.core.family import Family
 from pgmult.core.typing import Array, FloatArray, Generator, IntArray, ObservedRows
 from pgmult.core.validate import new_key
 from pgmult.sampling.blocks import State, SweepsInBlocks
@@ -180,9 +179,9 @@ class AllocatedTopics(SweepsInBlocks[Documents, State], ABC):
     __slots__ = ()
     dims: ClassVar[Mapping[str, tuple[str, ...]]]
     label_rows: ClassVar[Mapping[str, str]] = {"topic": "topics"}
-    many_modes: ClassVar[bool] = True
-    row_dim: ClassVar[str] = "document"
-    family: ClassVar[Family] = TOPICS
+    many_modes = True
+    row_dim = "document"
+    family = TOPICS
     reported_names: ClassVar[tuple[str, ...]] = ("topic_shares",)
 
     def as_data(self, data: object) -> Any:

@@ -154,7 +154,9 @@ def test_excess_is_nothing_for_a_dirichlet():
 def test_chains_without_their_topics_cannot_be_aligned():
     posterior = three_chains()
     only = Posterior({"theta": posterior["theta"]}, dims={"theta": ("document", "topic")})
-    with pytest.raises(ValueError, match="chain must be given, for chains are aligned by"):
+    with pytest.raises(
+        ValueError, match="must hold 'topics', by which chains are aligned, or chain be given, got"
+    ):
         document_topics(only)
     assert document_topics(only, chain=3).scope == "within chain 3"
 
