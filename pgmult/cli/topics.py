@@ -183,14 +183,9 @@ def _read_documents(options: Options, needed: Sequence[str] = ()) -> tuple[Any, 
         table, said = shared.complete_for([*formulas, *needed], table, options)
         corpus = table.corpus(options.column, **columns, **_choices(options))
     else:
-        for name, value in columns.items():
+        for name, value in [*columns.items(), *zip(_COVARIATES, formulas, strict=True)]:
             if value is not None:
                 raise ValueError(f"--{name} is for tables, and {options.corpus} is a {source.kind}")
-        if any(formulas):
-            raise ValueError(
-                f"--prevalence and --content need the columns of a table, and {options.corpus} is"
-                f" a {source.kind}"
-            )
         corpus = read_corpus(options.corpus, **_of_files(options))
     if any(formulas):
         prevalence, content = formulas

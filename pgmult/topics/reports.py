@@ -131,9 +131,8 @@ def report(
     sections, worth = [topics.section()], {"shares of topics": topics.worth}
     if "keyword_shares" in run:
         sections.append(_with_draws("Topics with keywords", keywords(run), run))
-    compared = [
-        "The model was not compared with LDA and word frequencies: .report(comparison=True) does."
-    ]
+    how = ".report(comparison=True) does"
+    compared = [f"The model was not compared with LDA and word frequencies: {how}."]
     if comparison:
         made = compare_with_rivals(run) if comparison is True else comparison
         compared, sections = made.sentences, [*sections, made.section()]
@@ -222,10 +221,8 @@ class _TopicTable:
         elif stability.given_one_mode:
             more = "."
         elif not stability.matches.by_all.all():
-            more += (
-                " The others belong to modes that chains do not leave: more chains show how often"
-                ' each is found, and starts="shared" reads one mode.'
-            )
+            advice = 'more chains show how often each is found, and starts="shared" reads one mode'
+            more += f" The others belong to modes that chains do not leave: {advice}."
         return Leading(f"{text[0].upper()}{text[1:]}{more}", "stability")
 
     def section(self) -> Section:
@@ -238,10 +235,8 @@ class _TopicTable:
         ]  # fmt: skip
         legend = ["share: of all words, posterior mean ± sd"]
         if several:
-            legend[0] += (
-                ", over the chains that found it; words and numbers are those of chain"
-                f" {self.chain}, the best of {self.num_chains}"
-            )
+            best = f"those of chain {self.chain}, the best of {self.num_chains}"
+            legend[0] += f", over the chains that found it; words and numbers are {best}"
         shown = [
             (Column("independent_draws", self.worth, "draws", number(0)),
              "draws: effective draws behind the share; a row in parentheses has fewer than"
@@ -670,20 +665,16 @@ def _mixing(run: Posterior, worth: Mapping[str, FloatArray]) -> list[str]:
     least = min(float(np.nanmin(of)) for of in judged.values())
     if least < FEW_DRAWS:
         needed = _rounded_up(run.num_draws * FEW_DRAWS / max(least, 1.0))
-        sentence += (
-            f" The others are in parentheses or grey: continue the run to about {needed:,} draws a"
-            " chain before you quote them."
-        )
+        more = f"continue the run to about {needed:,} draws a chain before you quote them"
+        sentence += f" The others are in parentheses or grey: {more}."
     name, worst, *_ = next(_within(run))
     corpus, values = documents.corpus_of(run), np.asarray(run.sample_stats["log_likelihood"])
     first, second = values[:, : len(values[0]) // 2], values[:, len(values[0]) // 2 :]
     risen = float((second.mean(axis=1) - first.mean(axis=1)).max())
     moved = 0.0 if corpus is None else risen / max(corpus.num_tokens, 1)
     if moved > _STILL and name == "log likelihood" and worst > _DRIFT_R_HAT:
-        sentence += (
-            f" A chain's log likelihood still rises, by {moved:.3f} nats a word from half to"
-            " half: its topics are still forming."
-        )
+        rise = f"by {moved:.3f} nats a word from half to half: its topics are still forming"
+        sentence += f" A chain's log likelihood still rises, {rise}."
     return [Leading(sentence, "diagnostics")]
 
 

@@ -387,10 +387,9 @@ def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> IntArray:
             place = int(np.argmax(bad))
             fraction = np.isfinite(data[place]) and data[place] != np.floor(data[place])
             hint = " (did you pass proportions or tf-idf weights?)" if fraction else ""
-            raise ValueError(
-                f"{name} must be {'below 2**31' if fits[place] else 'non-negative integers'}, got"
-                f" {data[place]} at row {row[place]}, column {column[place]}{hint}"
-            )
+            wanted = "below 2**31" if fits[place] else "non-negative integers"
+            got = f"{data[place]} at row {row[place]}, column {column[place]}{hint}"
+            raise ValueError(f"{name} must be {wanted}, got {got}")
     return as_counts(data, name)
 
 
@@ -398,10 +397,9 @@ def refuse_many_tokens(num_tokens: int, num_bytes: int, why: str, hint: str) -> 
     """Raise MemoryError where something of each token would not fit into memory."""
     needed = float(num_bytes) * num_tokens
     if needed > _LITTLE and needed > (free := available_memory()):
-        raise MemoryError(
-            f"the corpus must have fewer tokens, got {num_tokens:,}: {why}, {needed / 2**30:,.1f}"
-            f" GiB, and {free / 2**30:,.1f} are available (count in larger units; {hint})"
-        )
+        sizes = f"{needed / 2**30:,.1f} GiB, and {free / 2**30:,.1f} are available"
+        got = f"{num_tokens:,}: {why}, {sizes} (count in larger units; {hint})"
+        raise MemoryError(f"the corpus must have fewer tokens, got {got}")
 
 
 def refuse_to_simulate(corpus: Corpus) -> None:

@@ -85,10 +85,8 @@ def content_groups(content: object, columns: Mapping[str, object], num_rows: int
     factors = [factor for term in formula.terms for factor in term]
     named = list(dict.fromkeys(str(one.name) for one in factors if isinstance(one, Name)))
     if not formula.intercept or len(named) < len(factors) or len(formula.terms) != 1:
-        raise ValueError(
-            "content must name a column of labels, '~ party', or several for all combinations,"
-            f" '~ party:house', got {content!r}"
-        )
+        wanted = "a column of labels, '~ party', or several for all combinations, '~ party:house'"
+        raise ValueError(f"content must name {wanted}, got {content!r}")
     for name in named:
         if name not in columns:
             had = ", ".join(columns)

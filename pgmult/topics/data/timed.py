@@ -76,10 +76,9 @@ def as_timed_corpus(
         raise ValueError(f"times must be whole numbers of steps, got {got} ({hint})")
     first, last = int(steps.min()), int(steps.max())
     if (last - first + 1) * corpus.num_words >= 2**31:
-        raise ValueError(
-            f"times span {last - first + 1} steps, from {first} to {last}: too many for"
-            f" {corpus.num_words} words (are they time stamps? Divide them into coarser steps)"
-        )
+        many = f"too many steps for {corpus.num_words} words"
+        hint = "are they time stamps? Divide them into coarser steps"
+        raise ValueError(f"times span {first} to {last}: {many} ({hint})")
     totals = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     order, labels = np.argsort(-totals, kind="stable"), np.arange(first, last + 1)
     times = (steps - first).astype(np.int64)

@@ -72,7 +72,5 @@ def refuse_failed(statuses: list[int], what: str) -> None:
     """Raise FloatingPointError for a kernel's nonzero statuses, which are 1 + a document."""
     failed = [status - 1 for status in statuses if status]
     if failed:
-        raise FloatingPointError(
-            f"document {min(failed)} has no {what}: a word of probability 0 under every topic, or"
-            " a covariance that is singular to working precision"
-        )
+        why = "probability 0 under every topic, or a covariance singular to working precision"
+        raise FloatingPointError(f"document {min(failed)} has no {what}: a word of {why}")

@@ -182,11 +182,9 @@ def _names_of_prior(run: Posterior, corpus: Any) -> list[str]:
         raise ValueError(f"corpus must have the posterior's groups, {groups}; got {got}")
     coding = run.coords["coding"][0] if "coding" in run.coords else run.data.design.coding
     if str(coding) != corpus.design.coding:
-        raise ValueError(
-            "corpus must have covariates coded as the posterior's are, with the same means, scales,"
-            " labels and knots: make it with data.new_documents(corpus, table), data being what was"
-            " sampled"
-        )
+        coded = "coded as the posterior's are, with the same means, scales, labels and knots"
+        hint = "make it with data.new_documents(corpus, table), data being what was sampled"
+        raise ValueError(f"corpus must have covariates {coded}: {hint}")
     return runs.regression_variables(run, corpus)
 
 
@@ -219,21 +217,15 @@ class NewDocuments(Answer):
     def __str__(self) -> str:
         matched = self.tokens - self.unknown_tokens
         share = f" ({matched / self.tokens:.0%})" if self.tokens else ""
-        lines = [
-            f"{len(self.topics.documents):,} new documents; the run knows {matched:,} of their"
-            f" {self.tokens:,} words{share}, and does not know {self.unknown_words:,} different"
-            " ones."
-        ]
+        known = f"the run knows {matched:,} of their {self.tokens:,} words{share}"
+        unknown = f"and does not know {self.unknown_words:,} different ones"
+        lines = [f"{len(self.topics.documents):,} new documents; {known}, {unknown}."]
         if self.empty:
-            lines.append(
-                f"Without a word that it knows: {_first(self.empty)}. What is said of them is what"
-                " was expected before reading."
-            )
+            what = "What is said of them is what was expected before reading."
+            lines.append(f"Without a word that it knows: {_first(self.empty)}. {what}")
         for grouping, labels in self.new_levels.items():
-            lines.append(
-                f"New to the run, of {grouping}: {_first(labels)}. Their effects are unknown, which"
-                " widens the intervals."
-            )
+            what = "Their effects are unknown, which widens the intervals."
+            lines.append(f"New to the run, of {grouping}: {_first(labels)}. {what}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -375,9 +367,8 @@ def _with_the_same(
     if given is None and new.table is None:
         columns = column_names(data)
         columns += [] if data.content is None else list(data.content.known.columns)
-        raise ValueError(
-            "covariates must be given, for the posterior has them and the corpus was not read from"
-            f" a table (columns: {', '.join(dict.fromkeys(columns))})"
-        )
+        why = "for the posterior has them and the corpus was not read from a table"
+        had = ", ".join(dict.fromkeys(columns))
+        raise ValueError(f"covariates must be given, {why} (columns: {had})")
     table = new.table.columns if given is None and new.table else given
     return data.new_documents(new, table, new_levels=new_levels)

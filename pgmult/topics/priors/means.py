@@ -31,10 +31,9 @@ Fields = dict[str, Any]
 def with_two_words(corpus: Documents) -> Documents:
     """Refuse documents of one word each: topics show in words that documents have together."""
     if corpus.num_tokens and corpus.totals.max() < 2:
-        raise ValueError(
-            "data must have documents of two words or more: words that no document has together"
-            f" say nothing of topics, got {corpus!r} (join texts, or keep more words)"
-        )
+        why = "words that no document has together say nothing of topics"
+        got = f"{corpus!r} (join texts, or keep more words)"
+        raise ValueError(f"data must have documents of two words or more: {why}, got {got}")
     return corpus
 
 

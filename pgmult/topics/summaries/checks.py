@@ -117,10 +117,8 @@ def check(
     for name in numbers:
         more = f"s({name}, knots=20)"
         take = more if name in curved else f"s({name}), or C({name}) of few values"
-        text = (
-            f"Shares of topics along {name} differ from what the formula allows: look at the points"
-            f" beside the curves, and take {take}."
-        )
+        look = f"look at the points beside the curves, and take {take}"
+        text = f"Shares of topics along {name} differ from what the formula allows: {look}."
         advice[f"topics along {name}"] = (text, "")
 
     def compared() -> Iterator[tuple[dict[str, float], dict[str, float]]]:

@@ -92,10 +92,9 @@ class WordTables:
         """
         size = int(data.counts.sum(dtype=np.int64))
         if size > _MOST:
-            raise ValueError(
-                f"{data.num_documents:,} documents, a block, must have fewer than 2**31 tokens, got"
-                f" {size:,} (count in larger units, or take fewer block_rows=)"
-            )
+            block = f"{data.num_documents:,} documents, a block,"
+            got = f"{size:,} (count in larger units, or take fewer block_rows=)"
+            raise ValueError(f"{block} must have fewer than 2**31 tokens, got {got}")
         if self._tokens + size > _MOST:
             self._before = self.counts()[0].T
             self._word_counts[:], self._tokens = 0, 0

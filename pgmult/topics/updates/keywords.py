@@ -56,10 +56,8 @@ def as_keywords(keywords: object, num_topics: int) -> NamedWords:
     if isinstance(keywords, tuple) and all(map(_is_checked, keywords)):
         keywords = dict(keywords)  # as a model that is copied has them
     if not isinstance(keywords, Mapping):
-        raise TypeError(
-            "keywords must be a mapping from a topic's name to its words, such as"
-            f" {{'economy': ['tax', 'jobs']}}, got {brief(keywords)}"
-        )
+        such = "a mapping from a topic's name to its words, such as {'economy': ['tax', 'jobs']}"
+        raise TypeError(f"keywords must be {such}, got {brief(keywords)}")
     checked = dict[str, tuple[str, ...]]()
     for name, words in keywords.items():
         if not isinstance(name, str):

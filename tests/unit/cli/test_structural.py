@@ -137,7 +137,7 @@ class TestFit:
             ([table, "--column", "text", "--content", "~ {exit()}"], "cannot read '{'"),
             ([table, "--column", "text", "--content", "~ height"], "content must name columns"),
             ([table, "--column", "text", "--content", "~ year"], "column 'year' must hold labels"),
-            ([texts, "--prevalence", "~ x"], "need the columns of a table"),
+            ([texts, "--prevalence", "~ x"], "--prevalence is for tables"),
             ([texts, "--names", "x"], "--names is for tables"),
             ([texts, "--word-concentration", -1], "word_concentration must be"),
             ([table, "--column", "text", "--stop-words", "klingon"], "a file with a word a line"),
