@@ -126,12 +126,10 @@ def _job(options: Options) -> Job:
         keep_theta = (few or bool(has_covariates)) and options.cluster is None
         if not keep_theta and not options.json:
             how = "" if options.cluster else " (--keep-theta does that)"
-            print(
-                f"Shares of topics in {corpus.num_documents:,} documents are not stored{how};"
-                " pgmult.topics.fold_in draws those of chosen documents afterwards"
-            )
-    name = Path(options.corpus).name
-    notes = {"title": options.title or f"Topics in {name}", "source": str(options.corpus)}
+            what = f"Shares of topics in {corpus.num_documents:,} documents are not stored{how}"
+            print(f"{what}; pgmult.topics.fold_in draws those of chosen documents afterwards")
+    title = options.title or f"Topics in {Path(options.corpus).name}"
+    notes = {"title": title, "source": str(options.corpus)}
     keep = (*model.default_keep, *(["theta"] if keep_theta else []))
     content = getattr(corpus, "content", None)
     sizes = {

@@ -94,7 +94,8 @@ def held_out_scores(model, find, training, held_out, seconds, seed, burn_in=0.3)
     if find is None:
         state = model.init(rng, training)
     else:
-        at = find(rng, training, model.num_topics).by_size()
+        at = find(rng, training, model.num_topics)
+        at = at.ordered(np.argsort(-at.sizes, kind="stable"))
         state = model.from_allocation(rng, at, training)
     marks = [seconds / 4, seconds / 2, seconds]
     windows = {mark: pgmult.topics.scores.DocumentCompletion(held_out, every=3) for mark in marks}

@@ -273,7 +273,7 @@ def fit_ctm(
     with row_threads(as_cores(cores)):
         rng = np.random.default_rng(as_seed(random_seed))
         start = leaf(rng, corpus, model.num_topics, model.start_concentration(), start_sweeps)
-        start = start.by_size()
+        start = start.ordered(np.argsort(-start.sizes, kind="stable"))
         eta = model.link().inverse(start.theta())
         gaussian = model.gaussian_prior.condition(eta)
         Sigma = gaussian.scale / (gaussian.dof - model.num_topics)

@@ -109,15 +109,6 @@ def _load_precision(precision, packed):
 
 
 @jit
-def _load_posteriors(precision, J, first, width, packed):
-    """The precisions of documents ``first, ..., first + width - 1`` into the first lanes."""
-    _load_precision(precision, packed)
-    for lane in range(width):
-        for i in range(precision.shape[0]):
-            packed[row_at(i) + i * WIDTH + lane] += J[first + lane, i]
-
-
-@jit
 def _log_theta_bound(mean, var, out):
     """out[k] <= E log theta for Gaussian sticks with these means and variances.
 
@@ -333,15 +324,16 @@ def sum_covariances(worker, start, stop, precision, J, totals):
     """
     num_documents, n = J.shape
     pieces = totals.shape[0]
-    packed = np.empty(row_at(n))
-    summed = np.empty(row_at(n))
-    row = np.empty(n * WIDTH)
+    packed, summed, row = np.empty(row_at(n)), np.empty(row_at(n)), np.empty(n * WIDTH)
     for piece in range(start, stop):
         summed[:] = 0.0
         end = num_documents * (piece + 1) // pieces
         for first in range(num_documents * piece // pieces, end, WIDTH):
             width = min(WIDTH, end - first)
-            _load_posteriors(precision, J, first, width, packed)
+            _load_precision(precision, packed)
+            for lane in range(width):
+                for i in range(n):
+                    packed[row_at(i) + i * WIDTH + lane] += J[first + lane, i]
             factor_lanes(packed, n)
             invert_lanes(packed, n, row)
             add_covariances(packed, n, width, summed)

@@ -82,7 +82,9 @@ def pack_corpus(
         If there is no block, or blocks differ in their number of words or in their vocabularies; or
         as `as_corpus`.
     """
-    in_blocks = isinstance(counts, Iterator) or _is_list_of_blocks(counts)
+    listed = counts if isinstance(counts, list | tuple) else ()  # of matrices, or rows of one
+    are_blocks = [isinstance(of, Corpus) or getattr(of, "ndim", 0) == 2 for of in listed]
+    in_blocks = isinstance(counts, Iterator) or (bool(are_blocks) and all(are_blocks))
     blocks = counts if in_blocks else [counts]
     words = None if vocabulary is None else np.array(as_strings(vocabulary, "vocabulary"))
     with CorpusWriter(as_path(out, "out")) as writer:
@@ -110,13 +112,6 @@ def pack_corpus(
             raise ValueError(f"vocabulary must have {every}, got {len(words)}")
         writer.finish(num_words, words, label=str if all(named) else None)
     return open_corpus(out)
-
-
-def _is_list_of_blocks(counts: object) -> bool:
-    """Is it a list of matrices, rather than the rows of one?"""
-    blocks = counts if isinstance(counts, list | tuple) else ()
-    are_blocks = [isinstance(of, Corpus) or getattr(of, "ndim", 0) == 2 for of in blocks]
-    return bool(are_blocks) and all(are_blocks)
 
 
 def open_corpus(path: str | os.PathLike[str]) -> Corpus:

@@ -130,7 +130,7 @@ class LDA(Checked, AllocatedTopics[Corpus, LDAState]):
     def step(self, rng: Generator, state: LDAState, data: Corpus) -> LDAState:
         """All assignments, then alpha and eta where they are learned."""
         at, eta = self._allocation(state, data), state.word_concentration
-        allocation = collapsed.collapsed_sweeps(rng, data, at, state.alpha, eta)
+        allocation = collapsed.sweep(rng, data, at, state.alpha, eta)
         alpha = self._sample_alpha(rng, state.alpha, allocation.topic_counts)
         fixed, word_counts = self.word_concentration, allocation.word_counts.T
         eta = concentration.sample_concentration(rng, fixed, eta, word_counts)

@@ -205,7 +205,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState], Gener
 
     def in_order(self, at: Searched, data: Documents) -> Searched:
         """Topics by size, those with keywords first."""
-        at = at.by_size()
+        at = at.ordered(np.argsort(-at.sizes, kind="stable"))
         if not self.keywords:
             return at
         word_counts = np.ascontiguousarray(at.allocation.word_counts.T)

@@ -18,7 +18,6 @@ out. `TimedRows` are the sufficient statistics of rows; later costs do not depen
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -130,11 +129,6 @@ def _walk_precision(strength: float, drift_var: float, num_times: int) -> FloatA
     return precision
 
 
-def sample_inverse_gamma(rng: Generator, shape: float, scale: float, size: Any = None) -> Any:
-    """Inverse-gamma variables, one number where no size is given."""
-    return scale / rng.gamma(shape, size=size)
-
-
 def log_inverse_gamma(log_var: FloatArray, shape: float, scale: float) -> FloatArray:
     """Log density of the logarithm of an inverse-gamma variable, up to a constant."""
     return -shape * log_var - scale * np.exp(-log_var)
@@ -196,7 +190,7 @@ class WalkingMean(PsiMean[TimedCorpus]):
 
     def prior(self, rng: Generator, data: TimedCorpus) -> tuple[FloatArray, Fields]:
         """Psi, and mu, Sigma and the drift, drawn from the prior."""
-        drift = float(sample_inverse_gamma(rng, self.shape, self.scale))
+        drift = float(self.scale / rng.gamma(self.shape))
         mu, Sigma = mean_walk(self.gaussian, drift, data.num_times).sample(rng)
         psi = MvNormal(mu[data.times], Sigma).sample(rng)
         return psi, {"mu": mu, "Sigma": Sigma, "prevalence_drift": drift}

@@ -132,23 +132,16 @@ class Searched:
 
     def swept(self, rng: Generator, corpus: Corpus, sweeps: int, held: int = 0) -> "Searched":
         """Return the point after collapsed sweeps; alpha is fixed in the first `held` of them."""
-        allocation, alpha = self.allocation, self.alpha
-        held = min(held, sweeps)
-        if held:
-            allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta, held)
-        for _ in range(sweeps - held):
-            allocation = collapsed.collapsed_sweeps(rng, corpus, allocation, alpha, self.eta)
-            counts = allocation.topic_counts
-            alpha = collapsed.sample_concentrations(rng, alpha, counts, _ALPHA_SHAPE, _ALPHA_RATE)
-        return Searched(allocation, alpha, self.eta)
+        at, alpha, prior = self.allocation, self.alpha, (_ALPHA_SHAPE, _ALPHA_RATE)
+        for number in range(sweeps):
+            at = collapsed.sweep(rng, corpus, at, alpha, self.eta)
+            if number >= held:
+                alpha = collapsed.sample_concentrations(rng, alpha, at.topic_counts, *prior)
+        return Searched(at, alpha, self.eta)
 
     def loo(self, corpus: Corpus) -> float:
         """LOO, in O(tokens K)."""
         return float(compiled.join_in_tokens(*_tokens_of(self, corpus), np.empty((0, 0))))
-
-    def by_size(self) -> "Searched":
-        """The same, topics sorted by size."""
-        return self.ordered(np.argsort(-self.sizes, kind="stable"))
 
     def ordered(self, order: IntArray) -> "Searched":
         """The same, topics in another order."""

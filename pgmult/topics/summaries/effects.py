@@ -29,7 +29,7 @@ True
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal, Self
 
@@ -277,11 +277,9 @@ class TopicShares(Estimand):
     def _with(
         self, draws: FloatArray, axes: tuple[str, ...], labels: Any, caption: str
     ) -> Estimand:
-        plain = Estimand._with(self, draws, axes, labels, caption)
         if axes[-1:] != ("topic",):
-            return plain
-        same = {attribute.name: getattr(plain, attribute.name) for attribute in fields(plain)}
-        return TopicShares(**same, num_chains=self.num_chains)
+            return Estimand._with(self, draws, axes, labels, caption)
+        return replace(self, draws=draws, axes=axes, labels=labels, caption=caption)
 
     def table(self) -> Table:
         """Mean, sd, interval and independent draws of every entry, topic by topic."""

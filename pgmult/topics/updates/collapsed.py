@@ -92,11 +92,10 @@ def random_allocation(rng: Generator, corpus: Corpus, num_topics: int) -> Alloca
     return count_topics(corpus, assignments, num_topics)
 
 
-def collapsed_sweeps(
-    rng: Generator, corpus: Corpus, allocation: Allocation, alpha: FloatArray, eta: float,
-    sweeps: int = 1,
-) -> Allocation:  # fmt: skip
-    """Draw every token's topic anew, given all others, `sweeps` times.
+def sweep(
+    rng: Generator, corpus: Corpus, allocation: Allocation, alpha: FloatArray, eta: float
+) -> Allocation:
+    """Draw every token's topic anew, given all others.
 
     Parameters
     ----------
@@ -111,8 +110,7 @@ def collapsed_sweeps(
     """
     at = copy.deepcopy(allocation)
     tallies = collapsed.Tallies(at.topic_counts, at.word_counts, at.word_counts.sum(axis=0))
-    for _ in range(sweeps):
-        collapsed.collapsed_sweep(new_key(rng), corpus.entries, at.assignments, alpha, eta, tallies)
+    collapsed.collapsed_sweep(new_key(rng), corpus.entries, at.assignments, alpha, eta, tallies)
     return at
 
 

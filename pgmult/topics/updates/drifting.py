@@ -16,7 +16,7 @@ from pgmult.topics.compiled.chains import Counts
 from pgmult.topics.data.timed import TimedCorpus
 from pgmult.topics.priors.chains import ScalarChains
 from pgmult.topics.priors.means import Fields
-from pgmult.topics.priors.walk import log_inverse_gamma, sample_inverse_gamma
+from pgmult.topics.priors.walk import log_inverse_gamma
 from pgmult.topics.starts.searches import Searched
 
 _SLICE_WIDTH = 0.15  # of log variances
@@ -59,8 +59,9 @@ class DriftingWords:
         """Base, variances and eta from their priors."""
         centre = _uniform_sticks(data.num_words)
         base = centre + np.sqrt(self.base_var) * rng.standard_normal(len(centre))
-        initial_var = sample_inverse_gamma(rng, *self.initial, self.num_topics)
-        drift_var = sample_inverse_gamma(rng, *self.drift, self.num_topics)
+        (shape, scale), (drift_shape, drift_scale) = self.initial, self.drift
+        initial_var = scale / rng.gamma(shape, size=self.num_topics)
+        drift_var = drift_scale / rng.gamma(drift_shape, size=self.num_topics)
         times = data.num_times, self.persistence
         eta = ScalarChains(base, initial_var, drift_var, *times).sample(rng)
         return self._fields(data, base, initial_var, drift_var, eta)

@@ -161,7 +161,7 @@ def test_completion_averages_probabilities_over_draws(rng, corpus, kind):
     training, held_out = split_tokens(corpus, documents=10)
     data, rows = data_of(training), np.flatnonzero(held_out.totals)
     completion = DocumentCompletion(held_out, every=2)
-    with pytest.raises(ValueError, match="no draws to score"):
+    with pytest.raises(ValueError, match="no draws yet"):
         completion.score()
     dense = np.zeros((len(rows), corpus.num_words))
     for chain, index in product(range(2), range(4)):

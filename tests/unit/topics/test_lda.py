@@ -10,10 +10,10 @@ from scipy.special import gammaln
 from pgmult import sample
 from pgmult.topics import LDA, as_corpus
 from pgmult.topics.updates.collapsed import (
-    collapsed_sweeps,
     count_topics,
     random_allocation,
     sample_concentrations,
+    sweep,
 )
 
 
@@ -93,7 +93,7 @@ def test_a_collapsed_sweep_has_its_exact_transition_probabilities(rng, start, al
     expected = sweep_probabilities(documents, start, alpha, eta, num_words)
     draws, alpha = 12_000, np.array(alpha)
     outcomes = np.array(
-        [collapsed_sweeps(rng, corpus, allocation, alpha, eta).assignments for _ in range(draws)]
+        [sweep(rng, corpus, allocation, alpha, eta).assignments for _ in range(draws)]
     )
     places = np.array(list(expected))
     shares = np.array(list(expected.values()))
@@ -113,7 +113,9 @@ def test_sweeps_of_many_topics_keep_their_counts(rng):
     """Documents gain and lose topics, and bounds move, on the way from a uniform start."""
     corpus = as_corpus(rng.poisson(0.8, size=(30, 60)))
     allocation = random_allocation(rng, corpus, 40)
-    end = collapsed_sweeps(rng, corpus, allocation, np.full(40, 0.05), 0.02, sweeps=50)
+    end = allocation
+    for _ in range(50):
+        end = sweep(rng, corpus, end, np.full(40, 0.05), 0.02)
     again = count_topics(corpus, end.assignments, 40)
     np.testing.assert_array_equal(end.topic_counts, again.topic_counts)
     np.testing.assert_array_equal(end.word_counts, again.word_counts)
