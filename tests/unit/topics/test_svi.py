@@ -361,7 +361,7 @@ def test_tiny_concentrations_do_not_underflow():
     [
         (lambda q, c: q.update(c, 10), ValueError, "num_documents must be at least 60"),
         (lambda q, c: q.update(as_corpus(np.zeros((3, 24), int))), ValueError, "one token"),
-        (lambda q, c: q.infer(as_corpus(np.ones((3, 5), int))), ValueError, "corpus or minibatch must have 24 words"),
+        (lambda q, c: q.infer(as_corpus(np.ones((3, 5), int))), ValueError, "must have 24 words"),
         (lambda q, c: fit_cavi(q.model, as_corpus(np.zeros((3, 4), int))), ValueError, "one token"),
     ],
 )
