@@ -187,6 +187,7 @@ _FIT = """
 --tune N>=0  Sweeps of each chain before its first draw (default: {tune})
 --chains N>=1  Number of chains, each with its own start (default: 4)
 --thin N>=1  Sweeps per draw (default: 1)
+--seed N>=0  Seed of the random numbers (default: 0)
 """
 _RESUME = """
 RUN  Run directory
@@ -216,49 +217,28 @@ def add_room(commands: "argparse._SubParsersAction[Any]", room: Room) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ActionParser)
 
-    def action(
-        word: str, text: str, command: Callable[[Options], int], *add: Callable[[Parser], object]
-    ) -> None:
+    def options(page: str) -> Callable[[Parser], object]:
+        no_compare = {"dest": "compares", "action": "store_false"}
+        return shared.asides(page, other={"nargs": "?"}, no_compare=no_compare).add
+
+    goal = shared.RUNNING + _GOAL + (_CLUSTER if room.takes_cluster else "")
+    sampling = options(_FIT.format(draws=room.draws, tune=room.tune) + goal)
+    compare = "Compare a run with simple rivals, or two runs of the same data"
+    every: list[tuple[Any, ...]] = [
+        ("fit", f"Sample a model of {room.source}", partial(_fit, room), sampling, room.add_fit),
+        ("resume", "Continue a run that was interrupted, or draw more", partial(_resume, room),
+         options(_RESUME + goal)),
+        ("show", "Print the report of a run", partial(_show, room), options(_SHOW), room.add_show),
+        ("report", "Write the page of a run again", partial(_report, room), options(_REPORT)),
+        *((x.word, x.help, partial(_ask, x, room), options(_RUN), partial(x.add, room.family))
+          for x in room.questions),
+        ("compare", compare, partial(_compare, room), options(_COMPARE), room.add_compare),
+        *((word, text, command, add) for word, text, add, command in room.more),
+    ]  # fmt: skip
+    for word, text, command, *fill in every:
         added: ActionParser = actions.add_parser(word, help=text, description=f"{text}.")
         added.set_defaults(command=command)
-        added.fill = add
-
-    def of_room(word: str, text: str, command: Callable[[Room, Options], int], *add: Any) -> None:
-        action(word, text, partial(command, room), *add)
-
-    def of_run(page: str) -> Callable[[Parser], object]:
-        return lambda parser: shared.add_options(parser, page, other={"nargs": "?"})
-
-    sampling, resuming = partial(_add_sampling, room), partial(_add_resuming, room)
-    of_room("fit", f"Sample a model of {room.source}", _fit, sampling, room.add_fit)
-    of_room("resume", "Continue a run that was interrupted, or draw more", _resume, resuming)
-    of_room("show", "Print the report of a run", _show, of_run(_SHOW), room.add_show)
-    of_room("report", "Write the page of a run again", _report, of_run(_REPORT))
-    for question in room.questions:
-        add = partial(question.add, room.family)
-        of_room(question.word, question.help, partial(_ask, question), of_run(_RUN), add)
-    compare = "Compare a run with simple rivals, or two runs of the same data"
-    of_room("compare", compare, _compare, of_run(_COMPARE), room.add_compare)
-    for word, text, add_more, command in room.more:
-        action(word, text, command, add_more)
-
-
-def _add_sampling(room: Room, fit: Parser) -> None:
-    shared.add_options(fit, _FIT.format(draws=room.draws, tune=room.tune))
-    shared.SEED.add(fit)
-    shared.add_options(fit, shared.RUNNING)
-    _add_goal(room, fit)
-
-
-def _add_resuming(room: Room, resume: Parser) -> None:
-    shared.add_options(resume, _RESUME + shared.RUNNING)
-    _add_goal(room, resume)
-
-
-def _add_goal(room: Room, parser: Parser) -> None:
-    shared.add_options(parser, _GOAL, no_compare={"dest": "compares", "action": "store_false"})
-    if room.takes_cluster:
-        shared.add_options(parser, _CLUSTER)
+        added.fill = fill
 
 
 def _fit(room: Room, options: Options) -> int:
@@ -372,8 +352,8 @@ def add_demo(demos: "argparse._SubParsersAction[Any]", demo: Demo) -> None:
     """Add a demonstration with its options."""
     parser = demos.add_parser(demo.name, help=demo.help)
     parser.set_defaults(command=partial(_demo, demo))
-    shared.SEED.add(parser)
-    page = f"""{demo.more}
+    page = f"""--seed N>=0  Seed of the random numbers (default: 0)
+{demo.more}
 --draws N>=1  Draws per chain (default: {demo.draws})
 --tune N>=0  Sweeps of each chain before its first draw (default: {demo.tune})
 --chains N>=1  Number of chains (default: 2)

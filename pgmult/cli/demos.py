@@ -64,8 +64,6 @@ class Made:
         More arguments of the report.
     report : callable
         Makes the report of a run from its title, facts and `report_options`.
-    opening : callable
-        Makes the sentences and the sections of a run that come first in its report.
     score : callable, optional
         Callback that scores sweeps; provisional pages are written, too, and `sampling` has
         ``keep``.
@@ -78,7 +76,6 @@ class Made:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     report_options: Mapping[str, Any] = field(default_factory=dict)
     report: Callable[..., Report] = lambda run, **report_options: run.report(**report_options)
-    opening: Callable[[Posterior], tuple[list[str], list[Section]]] = lambda run: ([], [])
     score: Any = None
 
 
@@ -101,10 +98,13 @@ def run_demo(name: str, options: Options, say: Say, page: Path) -> tuple[Posteri
 
             run = sample(made.model, made.data, callback=after, **how)
     facts = {**made.facts, "run": run_in_words(run)}
-    report = made.report(run, title=made.title, facts=facts, **made.report_options)
-    said, shown = made.opening(run)
-    verdict, sections = [*said, *report.verdict], [*shown, *report.sections]
-    return run, replace(report, verdict=verdict, sections=sections)
+    return run, made.report(run, title=made.title, facts=facts, **made.report_options)
+
+
+def _opened(report: Report, sentence: str, *sections: Section) -> Report:
+    """The report with a sentence and sections that come first."""
+    verdict, sections = [sentence, *report.verdict], (*sections, *report.sections)
+    return replace(report, verdict=verdict, sections=sections)
 
 
 # --------------------------------------------------------------------------- topics
@@ -277,7 +277,7 @@ def _sequences(options: Options, say: Say) -> Made:
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
 
-    def opening(run: Posterior) -> tuple[list[str], list[Section]]:
+    def report(run: Posterior, **report_options: object) -> Report:
         hidden = run.states()
         state = int(np.argmax(hidden.emissions.mean[:, dry]))
         summer, winter = (
@@ -285,7 +285,7 @@ def _sequences(options: Options, say: Say) -> Made:
         )
         seasons = f"Without a calendar, weeks of July and August are in state {state + 1}, the"
         seasons += f" drier one, with probability {summer:.2f}, those of November to January with"
-        return [f"{seasons} {winter:.2f}."], []
+        return _opened(run.report(**report_options), f"{seasons} {winter:.2f}.")
 
     return Made(
         MultinomialHMM(2), data, "Rain in Seattle, week by week",
@@ -294,7 +294,7 @@ def _sequences(options: Options, say: Say) -> Made:
             " the package vega_datasets",
             "model": "two hidden states",
         },
-        {}, {"steps": _AHEAD, "held_out": later, "random_seed": options.seed}, opening=opening,
+        {}, {"steps": _AHEAD, "held_out": later, "random_seed": options.seed}, report,
     )  # fmt: skip
 
 
@@ -317,12 +317,12 @@ def _regression(options: Options, say: Say) -> Made:
         AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),
         "Admissions to Berkeley, 1973",
         {"source": "Bickel, Hammel and O'Connell, Science 187 (1975), six largest departments"},
-        opening=partial(_where_both_applied, raw=raw[0] - raw[1]),
+        report=partial(_where_both_applied, raw=raw[0] - raw[1]),
     )  # fmt: skip
 
 
-def _where_both_applied(run: Posterior, raw: float) -> tuple[list[str], list[Section]]:
-    """Women less men among those admitted, whose departments are the same."""
+def _where_both_applied(run: Posterior, raw: float, **report_options: object) -> Report:
+    """The report, from women less men among those admitted whose departments are the same."""
     sexes = "sex", "women", "men"
     overall = run.effects("sex").difference(*sexes).at(category="admitted")
     within = run.effects("sex", by="department").difference(*sexes).at(category="admitted")
@@ -334,7 +334,8 @@ def _where_both_applied(run: Posterior, raw: float) -> tuple[list[str], list[Sec
     said += f" Women were favoured in department {favoured}." if favoured else ""
     title = "Women less men among those admitted, by department"
     what = "Differences of probabilities."
-    return [said], [Section(title, what, table=within.table(), figures=[within.figure()])]
+    shown = Section(title, what, table=within.table(), figures=[within.figure()])
+    return _opened(run.report(**report_options), said, shown)
 
 
 # --------------------------------------------------------------------------- choice
@@ -347,16 +348,16 @@ def _choice(options: Options, say: Say) -> Made:
     )
     say("210 travellers between Sydney, Canberra and Melbourne, 1987: by plane, train, bus or car")
 
-    def opening(run: Posterior) -> tuple[list[str], list[Section]]:
+    def report(run: Posterior, **report_options: object) -> Report:
         hour = run.worth("price").at(attribute="travelling")
         low, middle, high = (-60.0 * hour.quantile(at).item() for at in (0.95, 0.5, 0.05))
         worth = f"{middle:.0f} dollars [{low:.0f}, {high:.0f}] of 1987 to a traveller"
-        return [f"An hour on the way is worth {worth}."], []
+        return _opened(run.report(**report_options), f"An hour on the way is worth {worth}.")
 
     return Made(
         MixedLogit(), data, "By plane, train, bus or car?",
         {"source": "Greene and Hensher (public domain), by way of the package statsmodels"},
-        opening=opening,
+        report=report,
     )  # fmt: skip
 
 

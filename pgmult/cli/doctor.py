@@ -3,17 +3,17 @@
 import argparse
 import os
 from time import perf_counter
-from typing import Any
 
-from pgmult.cli.shared import silence_reported_warnings
 from pgmult.core._version import __version__
 
 
 def _warmup(options: argparse.Namespace) -> int:
+    from pgmult.compiled.ahead import compile_everything
     from pgmult.compiled.jit import cache_directory
+    from pgmult.core.machine import available_cores
 
     began = perf_counter()
-    _run_everything_once()
+    compile_everything(available_cores())
     seconds = perf_counter() - began
     folder = cache_directory()
     if folder is None:
@@ -25,48 +25,12 @@ def _warmup(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_everything_once() -> None:
-    """The main jobs on tiny data: whatever they compile is compiled afterwards."""
-    import numpy as np
-
-    from pgmult.fields.covariances import Matern
-    from pgmult.fields.data import as_field
-    from pgmult.fields.models.multinomial_gp import MultinomialGP
-    from pgmult.sampling.driver import sample
-    from pgmult.sequences.data.sequences import as_sequences
-    from pgmult.sequences.models.lds import MultinomialLDS
-    from pgmult.topics.data.corpus import as_corpus, split_tokens, with_covariates
-    from pgmult.topics.models.correlated import CorrelatedTopics
-    from pgmult.topics.models.lda import LDA
-    from pgmult.topics.models.structural import StructuralTopics
-    from pgmult.topics.scores.completion import DocumentCompletion
-    from pgmult.topics.summaries.correlations import topic_correlations
-
-    rng = np.random.default_rng(0)
-    training, held_out = split_tokens(as_corpus(rng.poisson(2.0, size=(8, 12))), 4)
-    silence_reported_warnings()
-    brief: dict[str, Any] = {
-        "draws": 4, "tune": 1, "chains": 1, "random_seed": 0, "progressbar": False,
-    }  # fmt: skip
-    columns = {"year": np.arange(8.0), "party": ["a", "b"] * 4}
-    structured = with_covariates(training, columns, content="~ party")
-    models: list[tuple[Any, Any, Any]] = [
-        (LDA(3), training, "independent"), (StructuralTopics(3), structured, "shared"),
-        (CorrelatedTopics(3), training, "independent"),
-    ]  # fmt: skip
-    for model, corpus, starts in models:
-        score = DocumentCompletion(held_out, every=1)
-        posterior = sample(model, corpus, callback=score, starts=starts, **brief)
-    topic_correlations(posterior, num_simulated=10)
-    field = as_field(np.arange(6.0), rng.poisson(2.0, size=(6, 3)), new_inputs=[6.0])
-    sample(MultinomialGP(Matern(1.5)), field, **brief)
-    sample(MultinomialLDS(2), as_sequences(["abcabcab", "bca"]), **brief)
-
-
 def _doctor(options: argparse.Namespace) -> int:
     """Print what this installation is made of, and try it."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
+
+    from pgmult.core.machine import available_cores
 
     print(f"pgmult {__version__} on Python {platform.python_version()}, {platform.platform()}")
     broken = []
@@ -82,8 +46,7 @@ def _doctor(options: argparse.Namespace) -> int:
         print(f"{group:<9} {', '.join(versions)}")
     for problem in broken:
         print(f"broken    {problem}")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"cores     {available} available of {os.cpu_count()}")
+    print(f"cores     {available_cores()} available of {os.cpu_count()}")
     print(f"cache     {_cache_in_words()}")
     trouble = _self_check()
     print(f"sampler   {trouble or 'Pólya-gamma draws have the right mean, with any threads'}")

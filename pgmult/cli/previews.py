@@ -43,6 +43,11 @@ class Previews:
         Without them, as where a run goes on, pages are of stored draws alone.
     keep : sequence of str
         Variables that the report may need.
+
+    Attributes
+    ----------
+    has_begun : bool
+        Whether there was a sweep, or draws from the beginning.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class Previews:
         self._run, self._page, self._report = run, page, report
         self._model, self._data, self._keep = model, data, tuple(keep)
         self._states: dict[int, deque[Any]] | None = None if model is None else {}
-        self._has_begun = model is None
+        self.has_begun = model is None
         self._ended, self._go_on = threading.Event(), threading.Event()
         self._go_on.set()
         self._thread = threading.Thread(target=self._work, name="pgmult-page", daemon=True)
@@ -67,7 +72,7 @@ class Previews:
 
     def __call__(self, sweep: "Sweep") -> None:
         """After every sweep: a callback of `pgmult.sample`."""
-        self._has_begun = True
+        self.has_begun = True
         states = self._states  # the last of each chain, until draws are stored
         if states is not None and sweep.chain not in states:
             most = _MOST_BYTES // (4 * max(1, _nbytes(sweep.state)))
@@ -82,7 +87,7 @@ class Previews:
     def _work(self) -> None:
         pause, is_first = _FIRST, True
         while not self._ended.wait(0.5):
-            if not self._has_begun:
+            if not self.has_begun:
                 continue
             if self._ended.wait(pause):
                 return

@@ -247,13 +247,10 @@ def sampled(
     path = options.out
     made = job.model, job.data, job.keep
     pages = Previews(path, path / PAGE, lambda run: report(StoredRun(path, run, job.notes)), *made)
-    noted = False
 
     def note(sweep: "Sweep") -> None:
-        nonlocal noted
-        if not noted:
+        if not pages.has_begun:
             job.write(path, family.name)
-            noted = True
         pages(sweep)
 
     with suppress(KeyboardInterrupt), pages:

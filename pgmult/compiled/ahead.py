@@ -37,11 +37,18 @@ _MOST_PROCESSES = 3  # a fourth would only find what the others did
 
 
 @cache
+def _sets() -> dict[str, list[Any]]:
+    """Places and types of the kernels of each set, as ``kernels.json`` has them."""
+    text = Path(__file__).with_name("kernels.json").read_text(encoding="utf-8")
+    sets: dict[str, list[Any]] = json.loads(text)
+    return sets
+
+
+@cache
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
     """Compiled functions of a set and the types of their arguments; what takes longest last."""
-    sets = json.loads(Path(__file__).with_name("kernels.json").read_text(encoding="utf-8"))
     compiled = []
-    for place, signature in sets.get(kernel_set, ()):
+    for place, signature in _sets().get(kernel_set, ()):
         module, name = place.split(":")
         compiled.append((getattr(import_module(module), name), tuple(map(as_type, signature))))
     return compiled
@@ -96,6 +103,14 @@ def compiling_ahead(kernel_set: str, cores: int) -> Iterator[None]:
         yield
     finally:
         _end(kernel_set)
+
+
+def compile_everything(cores: int) -> None:
+    """Compile all sets in this process, with others beside it."""
+    for kernel_set in () if config.DISABLE_JIT else _sets():
+        with compiling_ahead(kernel_set, cores), collecting_seldom():
+            for kernel, signature in kernels(kernel_set):
+                kernel.compile(signature)
 
 
 def _end(kernel_set: str) -> None:
