@@ -41,8 +41,8 @@ FORMULA  Formula, such as "taken ~ price + time + (price + time | who)"
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     shared.add_options(fit, _FIT, wide={"type": _pattern})
-    shared.add_table(fit)
-    shared.add_incomplete(fit)
+    shared.TABLE.add(fit)
+    shared.GAPS.add(fit)
 
 
 def _pattern(text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from pgmult.cli.doctor import _doctor, _warmup
 from pgmult.cli.fields import ROOM as FIELDS
 from pgmult.cli.regression import ROOM as REGRESSION
 from pgmult.cli.sequences import ROOM as SEQUENCES
-from pgmult.cli.shared import INTERRUPTED, JSON, add_options, add_table, complain, show_warning
+from pgmult.cli.shared import INTERRUPTED, JSON, TABLE, add_options, complain, show_warning
 from pgmult.cli.topics import ROOM as TOPICS
 from pgmult.core._version import __version__
 
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     about = "Show the columns of a table and the commands that fit it (pgmult FILE for short)"
     look = add("look", about, command=_look)
     add_options(look, "FILE  Table, text or FASTA file")
-    add_table(look)
+    TABLE.add(look)
     add_options(look, JSON)
     demo = add("demo", "Run an example, without a download")
     demo.epilog = "FAMILY is topics by default."

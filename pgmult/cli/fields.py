@@ -11,9 +11,8 @@ from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
 from pgmult.cli.shared import (
     GAPS,
-    add_incomplete,
+    TABLE,
     add_options,
-    add_table,
     columns_in,
     complete,
     predict_complete,
@@ -66,8 +65,8 @@ TABLE  File of a table, such as names.csv or names.xlsx
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     none: dict[str, object] = {"default": []}
     add_options(fit, _FIT, wide=none, coordinates=none)
-    add_table(fit)
-    add_incomplete(fit)
+    TABLE.add(fit)
+    GAPS.add(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:

@@ -31,8 +31,8 @@ FORMULA  Formula, such as "vote ~ sex + s(age) + (1 | state)", or c(red, green, 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     shared.add_options(fit, _FIT, link={"default": "auto"}, unit={"default": "observation"})
-    shared.add_table(fit)
-    shared.add_incomplete(fit)
+    shared.TABLE.add(fit)
+    shared.GAPS.add(fit)
 
 
 def _map(text: str, options: argparse.Namespace) -> tuple[str, Any]:

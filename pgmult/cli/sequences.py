@@ -104,8 +104,8 @@ class _Column(argparse.Action):
 def _add_data(fit: argparse.ArgumentParser, **more: object) -> None:
     columns = {name: {"action": _Column} for name in ("symbol", "sequence", *_ONE_COLUMN)}
     shared.add_options(fit, _DATA, data=more, each={"default": None}, **columns)
-    shared.add_table(fit)
-    shared.add_incomplete(fit)
+    shared.TABLE.add(fit)
+    shared.GAPS.add(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:

@@ -30,14 +30,6 @@ RUNNING = """
 --cores N>=1  Use N cores (default: all)
 --quiet  Show no progress line
 """
-_TABLE = """
---delimiter CHAR  Character between the columns (default: that of the header)
---encoding NAME  Encoding of the file (default: detected)
---na-values TEXT...  Texts that stand for a missing value (default: an empty cell, or NA)
---time-zone NAME  Time zone of times that are written without one, and of the calendar if times have
-    several zones
---sheet NAME  Sheet of a workbook, file of a .zip or data frame of an .RData, if it has several
-"""
 _ESCAPES = {code: None for code in range(32) if chr(code) not in "\t\n"} | {127: None}
 
 
@@ -293,11 +285,6 @@ def kept_every(
     return every
 
 
-def add_table(parser: argparse._ActionsContainer) -> None:
-    """Add the options that say how to read a table."""
-    add_options(parser, _TABLE)
-
-
 def read_table(path: object, options: argparse.Namespace) -> "DataTable":
     """Read a table as options say."""
     from pgmult.datasets.tables import read
@@ -315,12 +302,6 @@ def titled(table: "DataTable", name: str) -> str:
     return f"{title} ({name})" if title not in ("", name) else name
 
 
-def add_incomplete(parser: argparse._ActionsContainer) -> None:
-    """Add the option that leaves out rows with a gap."""
-    page = "--drop-incomplete  Leave out rows that lack a value of a column that is used"
-    add_options(parser, page, drop_incomplete={"default": None})
-
-
 SEED = option(
     "--seed", to="random_seed", type=at_least(0), default=0, metavar="N",
     help="Seed of the random numbers (default: 0)",
@@ -329,16 +310,19 @@ AT = option(
     "--at", read=_settings, action="append", default=[], metavar="COLUMN=VALUE[,VALUE...]",
     help="Set a column to a value, or use the rows with these values; may be repeated",
 )  # fmt: skip
-DIFFERENCE = asides(
-    "--difference VALUE  Subtract the answer at the second value from that at the first",
-    difference={"nargs": 2, "type": value_of},
-)
-TABLE, GAPS = Option(add_table), Option(add_incomplete)
-
-
-def table_option(name: str, *, to: str | None = None, **how: object) -> Option:
-    """Make an option for a table, which is read as the options of `TABLE` say."""
-    return option(name, to=to, read=read_table, type=Path, **({"metavar": "TABLE"} | how))
+_DIFFERENCE = "--difference VALUE  Subtract the answer at the second value from that at the first"
+DIFFERENCE = asides(_DIFFERENCE, difference={"nargs": 2, "type": value_of})
+# how to read a table
+TABLE = asides("""
+--delimiter CHAR  Character between the columns (default: that of the header)
+--encoding NAME  Encoding of the file (default: detected)
+--na-values TEXT...  Texts that stand for a missing value (default: an empty cell, or NA)
+--time-zone NAME  Time zone of times that are written without one, and of the calendar if times have
+    several zones
+--sheet NAME  Sheet of a workbook, file of a .zip or data frame of an .RData, if it has several
+""")
+_GAPS = "--drop-incomplete  Leave out rows that lack a value of a column that is used"
+GAPS = asides(_GAPS, drop_incomplete={"default": None})
 
 
 def add_writing(parser: argparse.ArgumentParser) -> None:
@@ -559,7 +543,9 @@ def _cell(value: Any) -> object:
     if isinstance(value, np.datetime64):
         return date_text(value)
     value = value.item() if isinstance(value, np.generic) else value
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
 
 
 def print_report(options: argparse.Namespace, report: "Report", page: Path | None = None) -> None:

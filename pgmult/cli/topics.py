@@ -84,7 +84,7 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a corpus is read."""
     group = parser.add_argument_group("corpus")
     shared.add_options(group, _CORPUS, documents={"default": None})
-    shared.add_table(group)
+    shared.TABLE.add(group)
     shared.add_options(group, _WORDS, keep_addresses=_YES_OR_NO)
 
 
@@ -92,7 +92,7 @@ def _add_covariates(parser: argparse.ArgumentParser, of: str = "") -> argparse._
     """Add the options that say what other columns of a table are for."""
     group = parser.add_argument_group(f"covariates of a table{of}")
     shared.add_options(group, _COVARIATES_PAGE)
-    shared.add_incomplete(group)
+    shared.GAPS.add(group)
     return group
 
 

@@ -24,6 +24,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -90,8 +91,7 @@ def options_of(
             continue
         is_required = name in required or parameter.default is inspect.Parameter.empty
         default = None if is_required else (defaults or {}).get(name, parameter.default)
-        is_table = re.search(r"\btable\b", kind) is not None
-        how = {} if is_table else _how(name, parameter.annotation)
+        how = _how(name, kind, parameter.annotation)
         if how is None:
             continue
         text = _plain(name, text)
@@ -106,8 +106,8 @@ def options_of(
                 how["action"] = "extend"  # an option that is repeated adds to its values
         elif not is_required:
             how |= {"nargs": "?", "default": default}
-        reads_tables |= is_table
-        options.append(shared.table_option(flag, **how) if is_table else shared.option(flag, **how))
+        reads_tables |= "read" in how
+        options.append(shared.option(flag, **how))
     return options + [shared.TABLE] * reads_tables
 
 
@@ -143,8 +143,10 @@ def _plain(name: str, text: str) -> str:
     return re.sub(r"`+\"?([^`\"]*)\"?`+", r"\1", text)
 
 
-def _how(name: str, annotation: object) -> dict[str, Any] | None:
-    """What argparse must know of a parameter; None if it takes no text."""
+def _how(name: str, kind: str, annotation: object) -> dict[str, Any] | None:
+    """What `shared.option` must know of a parameter; None if it takes no text."""
+    if re.search(r"\btable\b", kind):
+        return {"read": shared.read_table, "type": Path, "metavar": "TABLE"}
     is_union = get_origin(annotation) in (Union, UnionType)
     kinds: tuple[Any, ...] = get_args(annotation) if is_union else (annotation,)
     if bool in kinds:
