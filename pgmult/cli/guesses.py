@@ -112,9 +112,7 @@ class Guesses:
             self.columns = [c for c in self.columns if c not in weighs]
         self.categories = [c for c in self.columns if c.is_category]
         times = (c for c in self.columns if c.is_time and not c.cycle)
-        self.time = min(
-            times, key=lambda c: (not c.is_dates, not c.is_called("year")), default=None
-        )
+        self.time = max(times, key=lambda c: (c.is_dates, c.is_called("year")), default=None)
         counts = [c for c in self.columns if c.is_count and c is not self.time]
         several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
@@ -139,7 +137,7 @@ class Guesses:
             stem = re.split(r"[\W_]+", path.stem.lower())
             stems = {"".join(stem), *(word for word in stem if len(word) > FEW)}
             names = {c: re.sub(r"[\W_]", "", c.name.lower()) for c in self.columns}
-            self.subject = [c for c in self.columns if names[c] in stems]
+            self.subject = [c for c, name in names.items() if name in stems]
 
     def jobs(self) -> list[Guess]:
         """Jobs that fit, the likeliest first."""
@@ -272,8 +270,7 @@ class Guesses:
             why += " part of it: write c( in place of p( if they are two categories."
         numbered = [c for c in outcomes if c.is_number and c.is_outcome < 2 and in_order(c)]
         if numbered and f"'{numbered[0].name} ~" in "".join(commands.values()):
-            why += f" The numbers of {listed(numbered)} are taken for ordered answers: leave out"
-            why += " --ordered if they are codes."
+            why += f" Leave out --ordered if the numbers of {listed(numbered)} are codes."
         if names_of_others:
             or_of = " or ".join(names_of_others)
             why += f" If your question is about {or_of}, paste the command of that column."
@@ -446,20 +443,16 @@ class Guesses:
     def _terms(self, *without: ColumnGuess, most: int | None = None) -> dict[str, ColumnGuess]:
         """Terms that a formula could have, treatments first: labels, groups that pool, curves."""
         fixed, curves, groups = {}, {}, {}
-        common = set.intersection(*(c.words for c in without)) if without else set()
+        common = set.intersection(*(c.words for c in without))
         scores = self._scores(without[0]) if len(without) == 1 else ()
-        named = {word for c in without for word in c.words - common} if len(without) > 1 else set()
+        named = {word for c in without for word in c.words - common}
         for c in self.columns:
-            name, different = c.term, len(c.counts)
-            if c in (*without, *scores, self.count) or different < 2 or _is_sum(c, without):
+            name, different, gaps = c.term, len(c.counts), c.missing > _MOST_GAPS * self.num_rows
+            if c in (*without, *scores, self.count) or different < 2 or gaps:
                 continue
-            if c.missing > _MOST_GAPS * self.num_rows:
-                continue
-            in_other_units = c.is_number and not named.isdisjoint(
-                c.words
-            )  # raw_left, adjusted_left
+            in_other_units = c.is_number and not named.isdisjoint(c.words)  # raw, adjusted
             says = c not in self.identifiers and any(_implied(c, x) for x in without)
-            if in_other_units or says:
+            if in_other_units or says or _is_sum(c, without):
                 continue
             repeats = 2 * different <= c.counts.total() and different <= _MOST_LEVELS * 10
             if c.is_category and different <= FEW and c not in self.places:
@@ -546,6 +539,8 @@ class Guesses:
         words = [c for c in self.columns if c.kind in ("labels", "names, all different")]
         blanks = {c: sum(" " in str(x).strip() for x in c.counts) for c in words}
         words = [c for c in words if max(_WORDS, 10 * blanks[c]) <= len(c.counts)]
+        whole = [c for c in self.columns if c.kind == "whole numbers" and not c.missing]
+        whole = sorted((c for c in whole if min(c.counts) > 0), key=lambda c: c is not self.count)
         for word in sorted(words, key=lambda c: not c.is_called("term")):
             documents = [
                 c for c in self.every_column
@@ -556,12 +551,8 @@ class Guesses:
             follow = {c: sum(x.follows_from(c) for x in documents) for c in documents}
             documents.sort(key=lambda c: (not c.is_called("document"), -follow[c], -len(c.counts)))
             for document in documents:
-                pairs = self._different(document, word)
-                whole = [c for c in self.columns if c.kind == "whole numbers" and not c.missing]
-                whole.sort(key=lambda c: c is not self.count)
-                used = (word, document, self.time)
-                counts = [c for c in whole if min(c.counts) > 0 and c not in used]
-                repeat = pairs < 0.95 * self.num_rows
+                counts = [c for c in whole if c not in (word, document, self.time)]
+                repeat = self._different(document, word) < 0.95 * self.num_rows
                 if word.is_called("term") if repeat else counts:
                     return self._of_words(word, document, None if repeat else counts[0])
         return None
@@ -615,8 +606,7 @@ class Guesses:
             said += f" If {which} counts events, write that column on the left of a formula, with"
             said += " --family negative_binomial."
         if numbers:
-            said += f" To model {listed(numbers, 2)}, make labels of the numbers first, such as"
-            said += " low, medium and high."
+            said += f" To model {listed(numbers, 2)}, make them labels first: low, medium, high."
         if self.categories:
             said += f" To model {listed(self.categories, 2)}, write the column on the left of a"
             said += " formula: pgmult regression fit FILE 'COLUMN ~ ...' --out run."
@@ -627,35 +617,28 @@ class Guesses:
         prints, sentences = "and pgmult FILE prints the command.", list[str]()
         if self.count is None:
             if shares := self._shares():
-                lack = "no column has the number of observations: add it as a column n"
-                said = f"{listed(shares)} are shares that add up to 1 or 100, and {lack}"
-                sentences.append(f"{said}, {prints}")
+                add = "add a column n, the number of observations of each row"
+                sentences.append(f"{listed(shares)} are shares of a whole: {add}, {prints}")
             if self.shared is not None:
                 share, category = (listed([c]) for c in self.shared)
                 add = "add a column of counts, the share times the size of the sample"
                 sentences.append(f"{share} are shares of {category}: {add}, {prints}")
-        letters = [c for c in self.every_column if _are_letters(c)]
-        if letters:
-            write = "write each to a FASTA file, after a line of > and its name"
-            said = f"{listed(letters[:1])} holds sequences of letters: {write}"
-            sentences.append(f"{said}, for pgmult sequences fit FILE.fa.")
+        if letters := [c for c in self.every_column if _are_letters(c)]:
+            said = f"{letters[0].quoted} holds sequences of letters: write each to a FASTA file"
+            sentences.append(f"{said}, after a line of > and its name, for pgmult sequences fit.")
         if self.turned:
-            said = f"Rows look like categories, and {listed(self.turned)} look like samples"
-            turn = "exchange rows and columns, so that a row is a sample"
-            sentences.append(f"{said}: {turn}, {prints}")
+            said = f"Rows look like categories, and {listed(self.turned)} like samples"
+            sentences.append(f"{said}: exchange rows and columns, {prints}")
         whole = [c for c in self.columns if c.kind == "whole numbers"]
         units = ("year", "month", "day", "hour", "minute")
         parts = [next((c for c in whole if unit in c.words), None) for unit in units]
         if None not in parts[:3] and not any(c.is_dates for c in self.columns):
-            sentences.append(
-                f"{listed([c for c in parts if c is not None], len(parts))} are one time in several"
-                " columns: join them to one, such as 1999-12-31 or 1999-12-31T18:00, and"
-                " pgmult FILE prints commands for sequences and curves in time."
-            )
+            said = f"{listed([c for c in parts if c is not None], len(parts))} are one time in"
+            join = "join them, as in 1999-12-31 or 1999-12-31T18:00"
+            sentences.append(f"{said} several columns: {join}, {prints}")
         if self._rows_of_a_choice and not self._choice():
             said = f"Rows that follow each other have one 1 in {listed(self._rows_of_a_choice)}"
-            add = "as the alternatives of a choice do: number the choices in a column"
-            sentences.append(f"{said}, {add}, {prints}")
+            sentences.append(f"{said}, as alternatives do: number choices in a column, {prints}")
         return sentences
 
     def _sequences(self) -> Guess | None:
@@ -686,11 +669,9 @@ class Guesses:
         of_each = f" of each {group.quoted}" if group else ""
         labels = f"one of {len(symbol.counts)} labels of {symbol.quoted}"
         if group is not None and _are_events(time, group):
-            why = f"Each row{of_each} is an event, {labels}: predict what comes next, in the order"
-            why += " of the rows."
+            why = f"Each row{of_each} is an event, {labels}: predict the next, in the rows' order."
         elif (every := _step(time, group)) is not None:
-            why = f"Each {time.quoted}{of_each} has {labels}: predict what comes next,"
-            why += " and estimate missing steps."
+            why = f"Each {time.quoted}{of_each} has {labels}: predict the next and missing ones."
             options += options_of(time=time, every=every)
         else:
             return None
@@ -713,9 +694,8 @@ class Guesses:
     def _spells(self) -> Guess | None:
         """Rows with the first and the last time of a state."""
         whose = [c for c in self.every_column if c in self.identifiers or c.is_called("person")]
-        most = min(_MOST_SYMBOLS, self.num_rows // 2)
         states = [c for c in self.categories if c not in whose or c.is_outcome == 2]
-        states = [c for c in states if len(c.counts) <= most]
+        states = [c for c in states if len(c.counts) <= min(_MOST_SYMBOLS, self.num_rows // 2)]
         steps = [c for c in self.columns if c.is_dates or c.kind == "whole numbers"]
         named = ([c for c in steps if c.is_called(role)] for role in ("begin", "end"))
         for begin, end in product(*named):
@@ -897,11 +877,10 @@ class Guesses:
         available = [c for c in available if 0 not in compress(c.cells, is_taken)]
         attributes = self._of_alternatives(where, (taken, *people, *names, *available))
         coded = [n for n in attributes if n.startswith("C(")]
-        name, none = names[0] if names else None, None
-        if name is not None:
-            none = _none_of_these(name, attributes.values())
-            if none is not None:  # columns that mark it are its constant
-                attributes = {n: c for n, c in attributes.items() if not _marks(c, name, none)}
+        name = names[0] if names else None
+        none = _none_of_these(name, attributes.values()) if name else None
+        if name and none is not None:  # columns that mark it are its constant
+            attributes = {n: c for n, c in attributes.items() if not _marks(c, name, none)}
         of_rows = {n: c for n, c in attributes.items() if self._different(c, *where) > number}
         of_choosers = [n for n in attributes if n not in of_rows] if name else []
         if not (of_rows or of_choosers):
@@ -914,11 +893,9 @@ class Guesses:
         whose, same, differ = _tastes(number, people if of_rows else [], tastes, len(labels))
         named = name.term if name and differ and not fixed else ""
         formula = _of_choice(taken.term, [*of_rows], whose, of_choosers, labels, named, not fixed)
-        why = f"Each row is an alternative, and one is chosen in each {occasion.quoted}: estimate"
-        why += f" what makes an alternative likely to be chosen.{same}"
+        why = f"One row of each {occasion.quoted} is chosen: estimate what makes one likely.{same}"
         if coded:
-            why += f" {' and '.join(coded)}: whole numbers are read as labels; write the column"
-            why += " alone if they are amounts."
+            why += f" {' and '.join(coded)} reads numbers as labels: drop C() if they are amounts."
         options = options_of(
             occasion=[*(people[:1] if same else []), occasion], alternative=name,
             available=available[:1], price=price_among(numbers), none=none,
@@ -1056,9 +1033,6 @@ def _step_of_spells(begin: ColumnGuess, end: ColumnGuess) -> str:
 
 def _is_at_most(one: ColumnGuess, other: ColumnGuess) -> bool:
     """Whether no cell is above that of another column."""
-    if one.is_number and other.is_number:
-        both = (one.codes >= 0) & (other.codes >= 0)
-        return bool(2 * both.sum() > len(both) and (one.numbers <= other.numbers)[both].all())
     pairs = [p for p in zip(one.cells, other.cells, strict=True) if None not in p]
     return 2 * len(pairs) > len(one.cells) and all(a <= b for a, b in pairs)
 
@@ -1086,10 +1060,9 @@ def _are_the_same_things(one: ColumnGuess, other: ColumnGuess) -> bool:
 
 def _follow_each_other(begin: ColumnGuess, end: ColumnGuess, group: ColumnGuess | None) -> bool:
     """Whether no spell of a sequence begins before the one before it ends."""
-    cells = group.cells if group else [""] * len(begin.cells)
-    whose = (None if who is None else str(who) for who in cells)
+    whose = group.codes.tolist() if group else [0] * len(begin.cells)
     rows = zip(whose, begin.cells, end.cells, strict=True)
-    spells = sorted(row for row in rows if None not in row)
+    spells = sorted(row for row in rows if None not in row and row[0] >= 0)
     apart = all(a[0] != b[0] or a[2] <= b[1] for a, b in pairwise(spells))
     return apart and len(spells) > len({who for who, _, _ in spells})
 
