@@ -9,7 +9,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -69,11 +69,9 @@ def rules() -> Rules:
 def in_formula(name: str) -> str:
     """A column's name in a formula; empty if it cannot stand there."""
     for text in (name, f"`{name}`"):
-        try:
+        with suppress(ValueError):
             if parse(f"~ {text}").columns == (name,):
                 return text
-        except ValueError:
-            continue
     return ""
 
 
@@ -310,11 +308,10 @@ class ColumnGuess:
 
     def is_in_order_of(self, other: "ColumnGuess") -> bool:
         """Whether its values grow, or fall, with those of another column, as depth with age."""
-        if len(self.counts) != len(other.counts):
-            return False
         one, two = self._ranks, other._ranks
-        falls = (one >= 0) & (one + two == len(self.counts) - 1)
-        return bool((one == two).all() or (falls | ((one < 0) & (two < 0))).all())
+        falling = np.where(one < 0, -1, len(self.counts) - 1 - one)
+        in_order = np.array_equal(one, two) or np.array_equal(falling, two)
+        return in_order and len(self.counts) == len(other.counts)
 
     def follows_from(self, other: "ColumnGuess") -> bool:
         """Whether a value of another column says the value of this, but for 1 % of what varies."""
@@ -392,9 +389,8 @@ def columns_of(table: DataTable) -> list[ColumnGuess]:
     return columns
 
 
-def kind_of(values: Iterable[Any], dates: bool) -> str:
-    """Say in words what cells are."""
-    counts = Counter(values)
+def kind_of(counts: Counter[Any], dates: bool) -> str:
+    """Say in words what cells are, from how often each value occurs."""
     if not counts or dates:
         return "dates" if counts else "nothing"
     if all(issubclass(t, int | float) and t is not bool for t in {*map(type, counts)}):

@@ -95,9 +95,7 @@ def _report(title: str, sections: list[Section], jobs: list[Guess]) -> Report:
     """What was seen, and the jobs that fit."""
     guessed = "guesses from the kinds of columns and their names" if sections else "guesses"
     which = ", ".join(job.title.lower() for job in jobs)
-    verdict = (
-        f"Jobs that fit: {which}. The commands are {guessed}: read them before you paste them."
-    )
+    verdict = f"Jobs that fit: {which}. Read the commands, {guessed}, before you paste them."
     if not jobs:
         verdict = "No job fits this table: see pgmult topics, fields, sequences, regression or"
         verdict += " choice --help for what each one takes."

@@ -103,16 +103,12 @@ class Previews:
 
     def _write(self) -> bool:
         """Make a page of what there is; False if that is not enough."""
-        from pgmult.core import sealed
-
         posterior, of_what = self._stored(), "draws"
         if posterior is None:
             posterior, of_what = self._last(), "sweeps of tuning"
         if posterior is None:
             return self._states is None  # there is nothing to wait for but draws
-        html = _provisional(self._report(posterior), posterior, of_what)
-        if not self._ended.is_set():
-            sealed.write(self._page, html, sync=False)
+        _write_provisional(self._page, self._report, posterior, of_what)
         return True
 
     def _stored(self) -> "Posterior | None":
@@ -171,21 +167,23 @@ def page_of_brief_run(
     name : str
         What the model is called.
     """
-    from pgmult.core import sealed
-
     with suppress(Exception), warnings.catch_warnings():  # a page of few draws is a favour
         warnings.simplefilter("ignore")
         page.parent.mkdir(parents=True, exist_ok=True)
         of_what = f"draws of {name}, the first of the models that are tried"
-        sealed.write(page, _provisional(report(posterior), posterior, of_what), sync=False)
+        _write_provisional(page, report, posterior, of_what)
 
 
-def _provisional(report: "Report", posterior: "Posterior", of_what: str) -> bytes:
-    """The page of a report that says of what it is."""
+def _write_provisional(
+    page: Path, report: Callable[["Posterior"], "Report"], posterior: "Posterior", of_what: str
+) -> None:
+    """Write a page that says of what it is."""
+    from pgmult.core import sealed
+
     size, now = f"{posterior.num_chains} x {posterior.num_draws}", time.strftime("%H:%M:%S")
     notice = f"Provisional: {size} {of_what}, at {now}, while the run goes on. Load this page again"
     notice += " for a newer one; what it says of chains is of so few as these."
-    return replace(report, notice=notice).html().encode()
+    sealed.write(page, replace(report(posterior), notice=notice).html().encode(), sync=False)
 
 
 def _parts(state: object) -> list[Any]:

@@ -216,7 +216,10 @@ def ldac_blocks(
         return Corpus(indptr, columns[:, 0].copy(), columns[:, 1].copy(), num_words)
 
     for number, line in enumerate(files.each_line(path, meter=meter), start=1):
-        ids, amounts = parse_ldac_line(line.removesuffix("\n"), f"{path}, line {number}", words)
+        try:
+            ids, amounts = _entries(line, words)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
         num_words = max(num_words, *(word + 1 for word in ids), 0)
         document = sorted(entry for entry in zip(ids, amounts, strict=True) if entry[1])
         sizes.append(len(document))
@@ -228,35 +231,32 @@ def ldac_blocks(
     yield block()
 
 
-def parse_ldac_line(line: str, place: str, words: list[str] | None) -> tuple[list[int], list[int]]:
-    """The words and counts of a line; `place` is what to call it in errors."""
+def _entries(line: str, words: list[str] | None) -> tuple[list[int], list[int]]:
+    """The words and counts of a line of an LDA-C file."""
     first, *entries = line.split() or ["(nothing)"]
     if not first.isdecimal():
-        raise ValueError(f"{place}: expected the number of entries, got {first[:40]!r}")
-    if _whole_number(first, place) != len(entries):
-        what = f"announces {first} entries but has {len(entries)}"
-        raise ValueError(f"{place}: {what} (a truncated file?)")
+        raise ValueError(f"expected the number of entries, got {first[:40]!r}")
+    if _whole_number(first) != len(entries):
+        raise ValueError(f"announces {first} entries but has {len(entries)} (a truncated file?)")
     ids, amounts = [], []
     for entry in entries:
         word, _, amount = entry.partition(":")
         if not (word.isdecimal() and amount.isdecimal()):
-            raise ValueError(f"{place}: expected term:count (whole numbers), got {entry[:40]!r}")
-        ids.append(_whole_number(word, place))
-        amounts.append(_whole_number(amount, place))
+            raise ValueError(f"expected term:count (whole numbers), got {entry[:40]!r}")
+        ids.append(_whole_number(word))
+        amounts.append(_whole_number(amount))
     if words is not None and max(ids, default=-1) >= len(words):
         what = f"word number {max(ids)} is beyond the vocabulary of {len(words)} words"
-        raise ValueError(f"{place}: {what} (numbers start at 0)")
+        raise ValueError(f"{what} (numbers start at 0)")
     if len(set(ids)) < len(ids):
-        twice = next(i for i in ids if ids.count(i) > 1)
-        raise ValueError(f"{place}: word number {twice} comes twice")
+        raise ValueError(f"word number {next(i for i in ids if ids.count(i) > 1)} comes twice")
     return ids, amounts
 
 
-def _whole_number(text: str, place: str) -> int:
+def _whole_number(text: str) -> int:
     """The value of decimal digits, if it is one of a file of counts."""
     if len(text) > 18 or int(text) >= 2**31 - 1:
-        expected = f"expected a number below 2**31 - 1, got {text[:40]}"
-        raise ValueError(f"{place}: {expected} (a damaged file?)")
+        raise ValueError(f"expected a number below 2**31 - 1, got {text[:40]} (a damaged file?)")
     return int(text)
 
 
@@ -361,7 +361,7 @@ def _without_numbers(lines: list[str]) -> list[str]:
     """
     cells = [re.findall(r'"[^"]*"|\S+', line) for line in lines]
     cells = [[cell.strip('"') for cell in row] for row in cells]
-    if len({len(row) for row in cells}) != 1 or len(cells[0]) == 1:
+    if len({len(row) for row in cells}) != 1:
         return lines
     columns = list(zip(*cells, strict=True))
     numbers = [[*map(int, column)] for column in columns if all(map(str.isdecimal, column))]

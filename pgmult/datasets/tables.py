@@ -252,8 +252,7 @@ class DataTable(ExactTable):
 
     def _with(self, name: str, cells: Cells) -> "DataTable":
         """The table with one more column."""
-        names = (*self.cells, name)
-        every = Lazily(names, lambda column: cells if column == name else self.cells[column])
+        every = Lazily([*self.cells, name], lambda x: cells if x == name else self.cells[x])
         return replace(self, cells=every)
 
     def computed(self, expression: Any, argument: str) -> "DataTable":

@@ -31,6 +31,7 @@ import scipy.sparse
 from pgmult.core.arguments import as_kind, as_path, as_strings, brief
 from pgmult.core.labels import is_missing
 from pgmult.core.parameters import Checked, real, whole
+from pgmult.datasets.files import each_line
 from pgmult.datasets.languages import LANGUAGES, language_code, language_of, stop_words_of
 from pgmult.topics.data.corpus import Corpus, as_corpus
 from pgmult.topics.data.documents import Losses, WordLoss
@@ -370,11 +371,7 @@ def as_stop_words(stop_words: object) -> frozenset[str] | str:
         if not path.is_file():
             expected = "a language such as 'de', a file with a word a line, or words"
             raise ValueError(f"stop_words must be {expected}, got {str(path)!r} (no such file)")
-        try:
-            lines = path.read_text(encoding="utf-8-sig").split("\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: not a file of words in utf-8 ({error.reason})") from None
-        return frozenset(word for line in lines for word in [lower_case(line.strip())] if word)
+        return frozenset(filter(None, (lower_case(line.strip()) for line in each_line(path))))
     in_order = sorted(stop_words, key=str) if isinstance(stop_words, Set) else stop_words
     return frozenset(normal_form(word) for word in as_strings(in_order, "stop_words"))
 

@@ -728,7 +728,7 @@ def test_a_table_without_an_outcome_has_no_job_and_says_what_it_lacks(tmp_path, 
         "age": [20.5 + i * 11 % 60 for i in range(N)], "treatment": ["placebo", "drug"] * (N // 2),
         "size": [0.5 + i * 7 % 90 for i in range(N)],
     }  # fmt: skip
-    for table, advice in ((numbers, "labels of the numbers"), (trial, "left of a formula")):
+    for table, advice in ((numbers, "make them labels"), (trial, "left of a formula")):
         assert not commands(tmp_path, table)
         lines = [
             ",".join(table),

@@ -193,7 +193,7 @@ class TestWords:
         ):
             read({"text": texts}).corpus("text", stop_words="klingon")
         path.write_bytes(b"f\xfcr\n")
-        with pytest.raises(ValueError, match=r"stop.txt: not a file of words in utf-8"):
+        with pytest.raises(ValueError, match=r"stop.txt, line 1: byte 0xfc is not utf-8"):
             read({"text": texts}).corpus("text", stop_words=path)
 
 
