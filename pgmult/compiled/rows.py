@@ -15,31 +15,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
+from functools import cache
 from typing import Any
 
 _threads: ContextVar[int] = ContextVar("pgmult_row_threads", default=1)
 _finest: ContextVar[int | None] = ContextVar("pgmult_row_grain", default=None)
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = Lock()
 
 
+@cache
 def _shared_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="pgmult-rows")
-        return _pool
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="pgmult-rows")
 
 
-def _forget_pool() -> None:
-    """After a fork: the child has none of the parent's threads."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+if hasattr(os, "register_at_fork"):  # a child has none of the parent's threads
+    os.register_at_fork(after_in_child=_shared_pool.cache_clear)
 
 
 @contextmanager

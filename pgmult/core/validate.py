@@ -47,15 +47,12 @@ def _refuse(bad: Any, array: NDArray[Any], name: str, wanted: str, hint: str = "
         raise ValueError(f"{name} must {wanted}, got {got}")
 
 
-def refuse_rows(
-    bad: NDArray[np.bool_], cells: NDArray[Any], name: str, wanted: str, hint: str = ""
-) -> None:
+def refuse_rows(bad: NDArray[np.bool_], cells: NDArray[Any], name: str, wanted: str) -> None:
     """Raise ValueError with the cell of a column in the first of the bad rows, if there is one."""
     if bad.any():
         row = int(np.argmax(bad))
         got = f"{cells[row]:g}" if cells.dtype.kind == "f" else f"{cells[row]}"
-        more = f" ({hint})" if hint else ""
-        raise ValueError(f"column {name!r} must {wanted}, got {got} at row {row}{more}")
+        raise ValueError(f"column {name!r} must {wanted}, got {got} at row {row}")
 
 
 def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -96,8 +93,8 @@ def as_simplex(value: ArrayLike, name: str = "pi") -> NDArray[np.float64]:
     """A float64 array ``(..., K)``, K >= 2, whose last axis is non-negative and sums to 1."""
     array = as_finite(value, name)
     if array.ndim == 0 or array.shape[-1] < 2:
-        wanted = "at least 2 categories on its last axis"
-        raise ValueError(f"{name} must have {wanted}, got shape {array.shape}")
+        got = f"got shape {array.shape}"
+        raise ValueError(f"{name} must have at least 2 categories on its last axis, {got}")
     _refuse(array < 0.0, array, name, "be non-negative")
     totals = np.asarray(array.sum(axis=-1))
     odd = np.abs(totals - 1.0) > 1e-6
@@ -112,13 +109,6 @@ def common_shape(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError:
         described = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
         raise ValueError(f"axes must match or broadcast, got {described}") from None
-
-
-def _has_root(matrix: NDArray[np.float64]) -> bool:
-    """Whether the Cholesky factorisation that will be used succeeds."""
-    from pgmult.compiled.linalg import cholesky
-
-    return bool(cholesky(matrix.copy()) == 0)
 
 
 def made(kind: type[T], **values: object) -> T:
@@ -139,6 +129,8 @@ def as_spd(
 
     `like` says which argument asks for the size.
     """
+    from pgmult.compiled.linalg import cholesky  # the factorisation that will be used
+
     array = as_finite(value, name)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
@@ -150,15 +142,14 @@ def as_spd(
     bad = np.abs(array - np.swapaxes(array, -1, -2)) > 1e-8 * scale
     if bad.any():
         raise ValueError(f"{name} must be symmetric, it is not{place_of(bad)}")
-    if not all(_has_root(matrix) for matrix in array.reshape(-1, *array.shape[-2:])):
-        smallest = float(np.linalg.eigvalsh(array).min())
-        raise ValueError(
-            f"{name} must be positive definite, got smallest eigenvalue {smallest:.3g}"
-            " (add a small multiple of the identity, or drop collinear columns)"
-        )
+    if any(cholesky(matrix.copy()) for matrix in array.reshape(-1, *array.shape[-2:])):
+        got = f"smallest eigenvalue {float(np.linalg.eigvalsh(array).min()):.3g}"
+        hint = "add a small multiple of the identity, or drop collinear columns"
+        raise ValueError(f"{name} must be positive definite, got {got} ({hint})")
     if (least := np.diagonal(array, axis1=-2, axis2=-1).min(initial=np.inf)) < _LEAST_VARIANCE:
-        wanted = f"a diagonal of at least {_LEAST_VARIANCE:g}"
-        raise ValueError(f"{name} must have {wanted}, got {least}")
+        raise ValueError(
+            f"{name} must have a diagonal of at least {_LEAST_VARIANCE:g}, got {least}"
+        )
     return array
 
 
@@ -171,6 +162,39 @@ def as_positive_int(value: object, name: str, minimum: int = 1, maximum: int | N
     if maximum is not None and value > maximum:
         raise ValueError(f"{name} must be at most {maximum:,}, got {value:,}")
     return int(value)
+
+
+def as_permutation(order: Any, size: int) -> NDArray[np.int64]:
+    """A permutation of 0, ..., size - 1.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    permutation = as_counts(order, "order")
+    if permutation.shape != (size,) or not np.array_equal(np.sort(permutation), np.arange(size)):
+        raise ValueError(f"order must be a permutation of 0, ..., {size - 1}, got {order}")
+    return permutation
+
+
+def as_order(order: object, totals: ArrayLike) -> NDArray[np.int64]:
+    """The order of sticks of categories with the given total counts.
+
+    Parameters
+    ----------
+    order : {"frequency", "given"} or permutation of the categories
+        "frequency" takes frequent categories first, ties as they come: Gibbs sampling mixes best.
+    totals : array, ``(num_categories,)``
+    """
+    totals = np.asarray(totals)
+    if not isinstance(order, str):
+        return as_permutation(order, len(totals))
+    if order == "given":
+        return np.arange(len(totals))
+    if order == "frequency":
+        return np.argsort(-totals, kind="stable")
+    raise ValueError(f"order must be 'frequency', 'given' or a permutation, got {order!r}")
 
 
 def as_generator(rng: object) -> np.random.Generator:

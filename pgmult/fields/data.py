@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.orders import as_order
 from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
-from pgmult.core.validate import as_counts
+from pgmult.core.validate import as_counts, as_order
 from pgmult.fields.inputs import as_inputs, check_labels, column_labels, find_rows, row_labels
 
 _Labels = NDArray[np.str_] | None

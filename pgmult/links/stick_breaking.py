@@ -37,10 +37,9 @@ from scipy.special import expit
 from pgmult import polya_gamma
 from pgmult.compiled import sticks
 from pgmult.compiled.rows import over_rows
-from pgmult.core.orders import as_permutation
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
-from pgmult.core.validate import as_counts, as_nonnegative, common_shape, new_key
+from pgmult.core.validate import as_counts, as_nonnegative, as_permutation, common_shape, new_key
 from pgmult.links._arguments import (
     as_interior,
     as_psi,

@@ -44,9 +44,8 @@ from pgmult.core.arguments import as_kind
 from pgmult.core.labels import is_missing
 from pgmult.core.machine import refuse_unaffordable
 from pgmult.core.memory import part_of
-from pgmult.core.orders import as_order
 from pgmult.core.typing import FloatArray, IntArray, ObservedRows
-from pgmult.core.validate import as_counts, as_finite, as_positive_int, place_of
+from pgmult.core.validate import as_counts, as_finite, as_order, as_positive_int, place_of
 
 _LARGEST = 1e12
 

@@ -25,10 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_mapping, as_repeats, as_strings, brief, under_name
 from pgmult.core.labels import labels_of, numbered, order_of
 from pgmult.core.memory import once_a_data_set
-from pgmult.core.orders import as_order
 from pgmult.core.tables import missing_in
 from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray, ObservedRows
-from pgmult.core.validate import as_counts, as_finite, as_positive_int
+from pgmult.core.validate import as_counts, as_finite, as_order, as_positive_int
 from pgmult.formulas.design import Design, joined_designs
 from pgmult.latent.predictors import latent_of
 

@@ -157,14 +157,14 @@ def test_many_callers_share_the_pool():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is of Unix")
 def test_a_forked_child_makes_its_own_pool():
     expected, _, _ = draw(300, 3)
-    assert _rows._pool is not None
+    assert _rows._shared_pool.cache_info().currsize
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12: threads and fork
         child = os.fork()
     if child == 0:
         try:
-            fresh = _rows._pool is None
+            fresh = not _rows._shared_pool.cache_info().currsize
             os.write(writer, draw(300, 3)[0].tobytes() if fresh else b"the parent's pool")
         finally:
             os._exit(0)
