@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pgmult.core.arguments import as_kind
 from pgmult.core.lazy import optional
 from pgmult.core.markup import Markup, joined, style_sheet, tag
-from pgmult.core.tabled import wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -37,11 +36,9 @@ _DARK = (
 )  # fmt: skip
 _DASHES = ((), (6, 3), (2, 3), (8, 3, 2, 3))  # of the 12th category on
 
+_light, _dark = (" ".join(f"--c{i}: {c};" for i, c in enumerate(of)) for of in (CYCLE, _DARK))
 STYLE = Markup(
-    ":root { " + " ".join(f"--c{i}: {c};" for i, c in enumerate(CYCLE)) + " }\n"
-    "@media (prefers-color-scheme: dark) { :root { "
-    + " ".join(f"--c{i}: {c};" for i, c in enumerate(_DARK))
-    + " } }\n"
+    f":root {{ {_light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {_dark} }} }}\n"
     + "".join(f".c{i} {{ --c: var(--c{i}); }}\n" for i in range(NUM_COLOURS))
     + style_sheet(__file__, "figures.css")
 )
@@ -73,20 +70,17 @@ def panels(figures: Sequence[Figure | Markup]) -> Markup:
 # --------------------------------------------------------------------------- SVG
 
 
-def framed(svg: Markup, caption: str, keys: Sequence[Markup] = ()) -> Markup:
-    """A drawing with its caption above and its legend below."""
+def framed(
+    parts: Sequence[Markup], label: str, size: tuple[float, float], caption: str,
+    keys: Sequence[Markup] = (), *, kind: str = "drawing", is_fixed: bool = False,
+) -> Markup:  # fmt: skip
+    """A drawing as wide as a page has room, or of a fixed width, its legend below."""
+    svg = tag(
+        "svg", parts, class_=kind, role="img", aria_label=label,
+        viewBox=f"0 0 {size[0]:.0f} {size[1]:.0f}", width=round(size[0]) if is_fixed else None,
+    )  # fmt: skip
     legend = tag("ul", keys, class_="legend") if keys else None
     return tag("figure", tag("figcaption", caption), svg, legend)
-
-
-def drawing(
-    parts: Sequence[Markup], label: str, width: float, height: float, is_fixed: bool = False
-) -> Markup:
-    """A drawing as wide as a page has room, or of a fixed width."""
-    return tag(
-        "svg", parts, class_="drawing", role="img", aria_label=label,
-        viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width) if is_fixed else None,
-    )  # fmt: skip
 
 
 def key(swatch: Markup, name: str, colour: int | None = None) -> Markup:
@@ -190,17 +184,6 @@ def legend_beside(axes: Axes, title: str | None = None) -> None:
 def clean(axes: Axes) -> None:
     """Only the left and lower frame."""
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def captioned(axes: Axes, caption: str, labels: Sequence[str]) -> None:
-    """What the figure shows in small letters, above it; beside labels to the left."""
-    inches = axes.figure.figure.get_figwidth()  # that of the whole figure, not of a part of it
-    place = axes.get_subplotspec()
-    if place is not None:
-        inches /= place.get_gridspec().ncols
-    inches -= 0.065 * max(map(len, labels), default=0)
-    lines = wrapped(caption, max(30, int(15.0 * inches)))
-    axes.set_title("\n".join(lines), fontsize=7, loc="left")
 
 
 def round_ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:

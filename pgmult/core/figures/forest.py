@@ -9,7 +9,7 @@ import numpy as np
 from pgmult.core.figures import base
 from pgmult.core.figures.base import Axes, Figure, key
 from pgmult.core.markup import Markup, joined, tag
-from pgmult.core.tabled import Column
+from pgmult.core.tabled import Column, wrapped
 from pgmult.core.typing import FloatArray, IntArray
 
 GREY = -1
@@ -166,6 +166,11 @@ class Forest(Figure):
         axes.set_xlabel(self.x_label, fontsize=8)
         if len(self.legend) > 1:
             base.legend_beside(axes, self.legend_title or None)
-        base.captioned(axes, self.caption, self.labels)
+        inches = axes.figure.figure.get_figwidth()  # that of the whole figure, not of a part of it
+        if (place := axes.get_subplotspec()) is not None:
+            inches /= place.get_gridspec().ncols
+        inches -= 0.065 * max(map(len, self.labels), default=0)
+        caption = wrapped(self.caption, max(30, int(15.0 * inches)))
+        axes.set_title("\n".join(caption), fontsize=7, loc="left")
         base.clean(axes)
         return axes

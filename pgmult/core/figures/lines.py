@@ -144,8 +144,8 @@ class Lines(Figure):
                 level += _RUG
             parts.append(tag("g", strokes, class_=base.class_of(line.colour)))
         caption = f"{self.caption}: {self.y_label}" if self.caption else self.y_label
-        svg = base.drawing(parts, self.label, width, height + rug, self.size != _SIZE)
-        return base.framed(svg, caption, self.keys())
+        room, is_fixed = (width, height + rug), self.size != _SIZE
+        return base.framed(parts, self.label, room, caption, self.keys(), is_fixed=is_fixed)
 
     def keys(self) -> list[Markup]:
         """What stands in the legend."""
@@ -203,9 +203,8 @@ class Lines(Figure):
             axes.set_ylim(bottom=0.0)
         y_label = f"{self.y_label}, {self.band}" if self.band else self.y_label
         axes.set(xlabel=self.x_label, ylabel=y_label)
-        return base.finished(
-            axes, self.caption, self.has_legend and any(n.name for n in self.lines)
-        )
+        has_legend = self.has_legend and any(line.name for line in self.lines)
+        return base.finished(axes, self.caption, has_legend)
 
     def _span(self) -> tuple[float, float]:
         xs = np.concatenate([line.x for line in self.lines])
@@ -293,19 +292,15 @@ def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]
     """
     first, last = as_dates(np.array([low, high]))
     for unit, count in _DATE_STEPS:
-        start, stop = (
-            date.astype(f"datetime64[{unit}]").astype(np.int64) for date in (first, last)
-        )
+        kind = f"datetime64[{unit}]"
+        start, stop = (date.astype(kind).astype(np.int64) for date in (first, last))
         if (stop - start) // count > most:
             continue
         steps = np.arange(-(-start // count) * count, stop + 1, count)
-        dates = steps.astype(f"datetime64[{unit}]")
-        places = as_years(dates)
-        ticks = [
-            (float(x), date_text(date.astype("datetime64[m]") if unit == "h" else date))
-            for x, date in zip(places, dates, strict=True)
-            if low <= x <= high
-        ]
+        dates = steps.astype(kind)
+        shown = dates.astype("datetime64[m]") if unit == "h" else dates
+        places = zip(as_years(dates).tolist(), map(date_text, shown), strict=True)
+        ticks = [(x, text) for x, text in places if low <= x <= high]
         if len(ticks) > 1:
             return [(x, text.replace("T", " ")) for x, text in ticks]
     return [(year, f"{year:.0f}") for year in base.round_ticks(low, high, most + 2, whole=True)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmult.core.figures.base import Axes, Figure, axes_or_new, drawing, framed, words
+from pgmult.core.figures.base import Axes, Figure, axes_or_new, framed, words
 from pgmult.core.markup import Markup, tag
 from pgmult.core.typing import BoolArray, FloatArray
 
@@ -124,7 +124,7 @@ class HeatMap(Figure):
             parts.append(words(self.columns[j], x, floor + 13.0))
         parts.append(words(self.x_label, left + wide * len(self.columns) / 2, floor + 28.0))
         size = round(left + wide * len(self.columns) + 20.0), round(floor + 34.0)
-        return framed(drawing(parts, self.label, *size, is_fixed=True), self.caption)
+        return framed(parts, self.label, size, self.caption, is_fixed=True)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the matrix with matplotlib."""

@@ -74,8 +74,8 @@ class Raster(Figure):
         parts += [stroke(_kind(n), "".join(d)) for n, d in sorted(strokes.items())]
         floor = size * len(self.rows)
         parts += _axis(low, high, left, wide, floor, self)
-        svg = base.drawing(parts, self.label, _WIDTH, floor + _BOTTOM)
-        return base.framed(svg, self.caption, _keys(self.categories, set(strokes)))
+        room, keys = (_WIDTH, floor + _BOTTOM), _keys(self.categories, set(strokes))
+        return base.framed(parts, self.label, room, self.caption, keys)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the rows with matplotlib."""
@@ -149,8 +149,8 @@ class Stack(Figure):
             parts.append(stroke("now", f"M{x:.1f} 0V{floor:.0f}"))
             marks.append(key(stroke("now", "M15 0V14"), "the last that was seen"))
         parts += _axis(low, high, _LEFT, wide, floor, self)
-        svg = base.drawing(parts, self.label, _WIDTH, floor + _BOTTOM)
-        return base.framed(svg, self.caption, _keys(self.categories, shown) + marks)
+        room, keys = (_WIDTH, floor + _BOTTOM), _keys(self.categories, shown)
+        return base.framed(parts, self.label, room, self.caption, keys + marks)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the stack with matplotlib."""

@@ -51,10 +51,7 @@ class Tiles(Figure):
 
     def __post_init__(self) -> None:
         if unknown := sorted(map(str, set(self.values) - set(US_TILES))):
-            raise ValueError(
-                f"unknown states: {', '.join(unknown)} (the keys are the postal codes of the 50"
-                " states and DC)"
-            )
+            raise ValueError(f"values must have postal codes of states, got {', '.join(unknown)}")
 
     def svg(self) -> Markup:
         """The map as SVG."""
@@ -76,9 +73,8 @@ class Tiles(Figure):
                 tag("text", half, class_="small", x=x + 16, y=y + 28),
             ]
             parts.append(tag("g", title, tag("rect", style=depth, **square), texts))
-        size = f"0 0 {34 * 11 - 2} {34 * 8 - 2}"
-        svg = tag("svg", parts, class_="tiles", role="img", aria_label=self.label, viewBox=size)
-        return framed(svg, self.caption)
+        size = 34 * 11 - 2, 34 * 8 - 2
+        return framed(parts, self.label, size, self.caption, kind="tiles")
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the map with matplotlib."""
