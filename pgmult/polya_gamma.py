@@ -69,7 +69,7 @@ import numpy as np
 from pgmult.compiled import polya_gamma as _compiled
 from pgmult.compiled.rows import over_rows
 from pgmult.core.typing import ArrayLike, FloatArray, Generator
-from pgmult.core.validate import as_finite, as_generator, as_nonnegative, new_key
+from pgmult.core.validate import as_finite, as_generator, as_nonnegative, common_shape, new_key
 
 __all__ = ["mean", "sample", "var"]
 
@@ -116,12 +116,7 @@ def sample(rng: Generator, b: ArrayLike, c: ArrayLike) -> Any:
 
 def _broadcast(b: ArrayLike, c: ArrayLike) -> tuple[FloatArray, FloatArray]:
     b_array, c_array = as_nonnegative(b, "b"), as_finite(c, "c")
-    try:
-        shape = np.broadcast_shapes(b_array.shape, c_array.shape)
-    except ValueError:
-        raise ValueError(
-            f"b and c must broadcast, got shapes {b_array.shape} and {c_array.shape}"
-        ) from None
+    shape = common_shape(b=b_array.shape, c=c_array.shape)
     return np.broadcast_to(b_array, shape), np.broadcast_to(c_array, shape)
 
 

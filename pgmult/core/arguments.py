@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -156,16 +156,13 @@ def as_strings(value: object, name: str) -> list[str]:
 
 def as_path(value: object, name: str = "path") -> Path:
     """A path that can be one of a file or folder."""
-    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(text, str):
         raise TypeError(f"{name} must be a path, got {brief(value)}")
-    text = os.fspath(value)
-    try:
-        possible = text != "" and b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        possible = False
-    if not possible:
-        raise ValueError(f"{name} must be a path that a file can have, got {text!r}")
-    return Path(text)
+    with suppress(UnicodeEncodeError):
+        if text and b"\0" not in os.fsencode(text):
+            return Path(text)
+    raise ValueError(f"{name} must be a path that a file can have, got {text!r}")
 
 
 @contextmanager

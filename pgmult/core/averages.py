@@ -78,11 +78,8 @@ class Rows:
         self, function: Callable[[FloatArray], FloatArray], labels: Mapping[str, Labels]
     ) -> "Rows":
         """Return rows of a function of the probabilities, such as log odds."""
-
-        def mapped(table: Table) -> Iterable[FloatArray]:
-            return map(function, self.probabilities(table))
-
-        return replace(self, probabilities=mapped, labels=labels)
+        made = self.probabilities
+        return replace(self, probabilities=lambda x: map(function, made(x)), labels=labels)
 
     def spread(self, count: int) -> "Rows":
         """Return at most `count` rows, evenly spread over the weights."""
@@ -156,8 +153,8 @@ def average(
     groups = _Groups.of(rows, by, where, weight)
     lists, labels = _settings(rows, set, groups.columns)
     values = [
-        [groups.means(probs) for probs in rows.probabilities(_with(rows, lists, setting))]
-        for setting in product(*lists.values())
+        [groups.means(probs) for probs in rows.probabilities(_changed(rows, rows.table, setting))]
+        for setting in (dict(zip(lists, cells, strict=True)) for cells in product(*lists.values()))
     ]
     draws = np.array(values).swapaxes(0, 1)
     sizes = tuple(map(len, labels.values()))
@@ -196,15 +193,13 @@ def differences(
     if several:
         column = next(iter(several))
         raise ValueError(f"at must have one value of {column!r}, got several (see by=)")
-    fixed = _with(rows, lists, [values[0] for values in lists.values()])
+    fixed = _changed(rows, rows.table, {column: values[0] for column, values in lists.items()})
     averages: dict[tuple[str, object], FloatArray] = {}
-    for pair in pairs:
-        for value in (pair.one, pair.other):
-            if (pair.column, value) not in averages:
-                words = f"column {pair.column!r}"
-                with under_name(f"values of {words}", of=words):
-                    probs = rows.probabilities(_changed(rows, fixed, pair.column, value))
-                    averages[pair.column, value] = np.array([groups.means(p) for p in probs])
+    for column, value in dict.fromkeys((p.column, x) for p in pairs for x in (p.one, p.other)):
+        words = f"column {column!r}"
+        with under_name(f"values of {words}", of=words):
+            probs = rows.probabilities(_changed(rows, fixed, {column: value}))
+            averages[column, value] = np.array([groups.means(p) for p in probs])
     with np.errstate(divide="ignore", invalid="ignore"):
         gaps = [contrast(averages[p.column, p.one], averages[p.column, p.other]) for p in pairs]
     compared = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
@@ -261,17 +256,13 @@ def _settings(
     return lists, {c: x for c, x in lists.items() if not isinstance(values[c], _VALUES)}
 
 
-def _with(rows: Rows, columns: Iterable[str], values: Sequence[object]) -> Table:
-    """The table with columns set to values."""
-    table = rows.table
-    for column, value in zip(columns, values, strict=True):
-        table = _changed(rows, table, column, value)
-    return table
-
-
-def _changed(rows: Rows, table: Table, column: str, value: object) -> Table:
-    cells = value(np.asarray(rows.table[column])) if callable(value) else [value] * len(rows)
-    return {**table, column: cells}
+def _changed(rows: Rows, table: Table, settings: Mapping[str, object]) -> Table:
+    """The table with columns set to values, or to what a function makes of the rows' own."""
+    cells = {
+        column: value(np.asarray(rows.table[column])) if callable(value) else [value] * len(rows)
+        for column, value in settings.items()
+    }
+    return {**table, **cells} if cells else table
 
 
 class _Groups(NamedTuple):

@@ -95,10 +95,8 @@ class Comparison(Answer):
         gains = (Gain(0.0, 0.0), *(members[0].gain_over(rival) for rival in members[1:]))
         doubt = members[0].large_k
         if doubt > 0.05:
-            how += (
-                f" This is rough for {100 * doubt:.0f} % of the observations, on which the model"
-                " depends too much to be predicted without them (Pareto k above 0.7)."
-            )
+            rough = f"{100 * doubt:.0f} % of the observations, on which the model depends too much"
+            how += f" This is rough for {rough} to be predicted without them (Pareto k above 0.7)."
         levels = tuple(score.mean for score in members)
         names = tuple(scores)
         simpler = names[1:] if simpler is None else [n for n in names[1:] if n in simpler]
@@ -148,10 +146,8 @@ class Comparison(Answer):
             clearly = f"better than {name}{rivals}, but not clearly: {by}"
             return f"{predicts} {clearly}{self._deciding(place)}"
         instead, why = self.names[level[0]], self._deciding(level[0])
-        return (
-            f"{predicts} no better than {instead}: {self.gains[level[0]]} nats.{why}"
-            f" {self._take(instead)}, unless you need what the model says beyond it."
-        )
+        take = f"{self._take(instead)}, unless you need what the model says beyond it."
+        return f"{predicts} no better than {instead}: {self.gains[level[0]]} nats.{why} {take}"
 
     def _deciding(self, place: int) -> str:
         """Name the unit that makes most of the error of a difference, if one does."""
@@ -168,16 +164,16 @@ class Comparison(Answer):
 
     def table(self) -> Table:
         """One row per model, the best first."""
-        order = np.argsort(-np.array(self.levels), kind="stable")
-        gains = [self.gains[i] for i in order]
-        texts = ["" if i == 0 else f"{self.gains[i]}" for i in order]
-        verdicts = ["" if i == 0 else self.gains[i].verdict for i in order]
-        levels, ahead = [self.levels[i] for i in order], [gain.mean for gain in gains]
+        models = sorted(zip(self.levels, self.names, self.gains, strict=True), key=lambda m: -m[0])
+        levels, names, gains = map(list, zip(*models, strict=True))
+        itself = self.gains[0]
+        texts = ["" if gain is itself else f"{gain}" for gain in gains]
+        verdicts = ["" if gain is itself else gain.verdict for gain in gains]
         columns = [
-            Column("forecaster", [self.names[i] for i in order], "forecaster"),
+            Column("forecaster", names, "forecaster"),
             Column("nats", levels, f"nats {self.unit}", "{:.4f}".format),
-            Column("ahead_by", ahead, f"{self.subject} is ahead by", texts),
-            Column("error", [gain.error for gain in gains]), Column("verdict", verdicts, "it is"),
+            Column("ahead_by", [g.mean for g in gains], f"{self.subject} is ahead by", texts),
+            Column("error", [g.error for g in gains]), Column("verdict", verdicts, "it is"),
         ]  # fmt: skip
         return Table(" ".join([*self.sentences, self.how]), columns)
 
@@ -227,10 +223,8 @@ class RunComparison(Comparison):
     def sentences(self) -> list[str]:
         """Sentence that says which run predicts better, and by how much."""
         gain, (one, other) = self.gains[1], self.names
-        verb = {1: "predicts {} better than", -1: "predicts {} worse than"}.get(
-            gain.sign, "predicts {} as well as"
-        )
-        return [f"{one[:1].upper()}{one[1:]} {verb.format(self.unit)} {other}: {gain} nats."]
+        name = f"{one[:1].upper()}{one[1:]}"
+        return [f"{name} predicts {self.unit} {gain.word} {other}: {gain} nats."]
 
 
 def between_two(names: object, scores: Iterable[Score], unit: str, how: str) -> RunComparison:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import Array, IntArray
+from pgmult.core.typing import AnyArray, Array, IntArray
 
 _YEARS, _YEARS_WITH_HOURS = (1600, 2200), (1900, 2200)  # of dates that are written as numbers
 _SINCE_1970 = (5 * 10**8, 42 * 10**8)  # seconds: 1985 to 2103, and no numbers of steps
 
 
-def dates_of(times: NDArray[Any]) -> NDArray[np.datetime64] | None:
+def dates_of(times: AnyArray) -> NDArray[np.datetime64] | None:
     """The dates that numbers or texts stand for, in seconds; None where they are no dates.
 
     Numbers are dates where each has the digits of one (``YYYYMM``, ``YYYYMMDD``, and with hours,
@@ -86,22 +86,21 @@ def _written_dates(numbers: IntArray) -> NDArray[np.datetime64] | None:
     digits = len(str(int(numbers.max())))
     if digits not in (6, 8, 10, 12, 14) or numbers.min() < 10 ** (digits - 1):
         return None
-    fields = [numbers // 10 ** (digits - 4)]
-    fields += [numbers // 10 ** (digits - end) % 100 for end in range(6, digits + 1, 2)]
-    months = (fields[0] - 1970) * 12 + fields[1] - 1
-    days = fields[2] if len(fields) > 2 else np.ones_like(months)
-    first, last = _YEARS if digits <= 8 else _YEARS_WITH_HOURS
-    fits = (fields[0] >= first) & (fields[0] <= last) & (fields[1] >= 1) & (fields[1] <= 12)
-    if not (fits & (days >= 1)).all():
-        return None
-    dates = months.astype("datetime64[M]").astype("datetime64[D]") + (days - 1)
-    clock = [*fields[3:], *[np.zeros_like(months)] * 3][:3]
-    if (dates.astype("datetime64[M]").astype(np.int64) != months).any() or any(
-        (field >= most).any() for field, most in zip(clock, (24, 60, 60), strict=True)
+    parts = [numbers // 10 ** (digits - 4)]
+    parts += [numbers // 10 ** (digits - end) % 100 for end in range(6, digits + 1, 2)]
+    parts += [np.full_like(numbers, least) for least in (1, 0, 0, 0)[len(parts) - 2 :]]
+    years = _YEARS if digits <= 8 else _YEARS_WITH_HOURS
+    limits = (years, (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
+    if any(
+        (x < low).any() or (x > high).any() for x, (low, high) in zip(parts, limits, strict=True)
     ):
         return None
-    seconds = (clock[0] * 60 + clock[1]) * 60 + clock[2]
-    return np.asarray(dates.astype("datetime64[s]") + seconds)
+    year, month, day, hour, minute, second = parts
+    months = (year - 1970) * 12 + month - 1
+    dates = months.astype("datetime64[M]").astype("datetime64[D]") + (day - 1)
+    if (dates.astype("datetime64[M]").astype(np.int64) != months).any():  # such as 31 June
+        return None
+    return np.asarray(dates.astype("datetime64[s]") + ((hour * 60 + minute) * 60 + second))
 
 
 def whole_numbers(times: Array) -> IntArray | None:

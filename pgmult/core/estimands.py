@@ -29,13 +29,12 @@ True
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.answers import Answer
 from pgmult.core.arguments import as_probability, brief
@@ -46,9 +45,9 @@ from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
 from pgmult.core.parameters import Checked
 from pgmult.core.tabled import Column, Table, digits_of, interval, number, probability_text
 from pgmult.core.tables import as_years
-from pgmult.core.typing import Array, ArrayLike, FloatArray
+from pgmult.core.typing import AnyArray, Array, ArrayLike, FloatArray
 
-Labels = Sequence[Any] | NDArray[Any] | Mapping[str, Sequence[Any] | NDArray[Any]]
+Labels = Sequence[Any] | AnyArray | Mapping[str, Sequence[Any] | AnyArray]
 
 _ROUNDING = 1e-12  # relative difference up to which draws are all equal
 _MOST_LINES = 6  # of a figure, unless some are asked for
@@ -99,22 +98,22 @@ class Estimand(Answer, Checked):
         for axis, size in zip(self.axes, shape[1:], strict=True):
             for name, values in self.columns_of(axis).items():
                 if len(values) != size:
-                    wanted = f"{size} to go with draws"
-                    raise ValueError(f"labels of {name!r} must be {wanted}, got {len(values)}")
+                    got = f"to go with draws, got {len(values)}"
+                    raise ValueError(f"labels of {name!r} must be {size} {got}")
 
     @property
     def mean(self) -> FloatArray:
         """Means."""
-        return _over(self.draws, np.mean, np.nanmean, self.draws)
+        return _over_draws("mean", self.draws)
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviations."""
-        return _over(self.draws, np.std, np.nanstd, self.draws)
+        return _over_draws("std", self.draws)
 
     def quantile(self, at: float | Sequence[float]) -> FloatArray:
         """Quantiles, with those that `at` lists along the first axis, if it is a list."""
-        return _over(self.draws, np.quantile, np.nanquantile, self.draws, at)
+        return _over_draws("quantile", self.draws, at)
 
     def interval(self, probability: float | None = None) -> FloatArray:
         """Lower and upper ends of central intervals, along the first axis."""
@@ -135,7 +134,7 @@ class Estimand(Answer, Checked):
     def p_above(self, value: float = 0.0) -> FloatArray:
         """Posterior probabilities of being above a value."""
         above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
-        return _over(self.draws, np.mean, np.nanmean, above)
+        return _over_draws("mean", above)
 
     def columns_of(self, axis: str) -> Mapping[str, Sequence[object] | Array]:
         """The columns that label an axis."""
@@ -267,13 +266,10 @@ class Estimand(Answer, Checked):
         compared = {"term": term, "contrast": contrast} if any(contrast) else {}
         error = np.full(self.mean.shape, np.nan) if self.is_ratio else self.sd
         names = ("estimate", "std_error", "conf_low", "conf_high")
-        numbers = zip(names, (self._centre[1], error, *self.interval()), strict=True)
-        labels = [
-            Column(n, values, n, value_texts(values)) for n, values in (compared | cells).items()
-        ]
-        return Table(
-            self._said, [*labels, *(Column(n, x.ravel(), n, number(4)) for n, x in numbers)]
-        )
+        values = (self._centre[1], error, *self.interval())
+        labels = [Column(n, of, n, value_texts(of)) for n, of in (compared | cells).items()]
+        numbers = [Column(n, x.ravel(), n, number(4)) for n, x in zip(names, values, strict=True)]
+        return Table(self._said, [*labels, *numbers])
 
     def figure(self, *arguments: Any, **options: Any) -> Figure:
         """The figure that shows it best: `curves` where there are numbers or dates, or `points`."""
@@ -327,8 +323,7 @@ class Estimand(Answer, Checked):
         place, axis = self.axis_of(along)
         x = places_of(self.columns_of(axis)[along])
         if len(np.unique(x)) < len(x) or len(self.axes) > 2:
-            got = "got several (choose among them first: .at(...))"
-            raise ValueError(f"there must be one entry at each {along} for each line, {got}")
+            raise ValueError(f"each line must have one entry at each {along} (see .at(...))")
         order, others = np.argsort(x, kind="stable"), [a for a in self.axes if a != axis]
         (name, labels), *_ = (self.columns_of(others[0]) if others else {"": ["mean"]}).items()
         values = [
@@ -383,16 +378,12 @@ def places_of(values: object) -> FloatArray:
     return as_years(array) if array.dtype.kind == "M" else array.astype(np.float64)
 
 
-def _over(
-    draws: FloatArray, whole: Callable[..., FloatArray], with_gaps: Callable[..., FloatArray],
-    *values: ArrayLike,
-) -> FloatArray:  # fmt: skip
-    """A statistic of draws; nan where no draw says anything."""
-    if not np.isnan(draws).any():
-        return np.asarray(whole(*values, axis=0))
+def _over_draws(statistic: str, draws: FloatArray, *arguments: ArrayLike) -> FloatArray:
+    """A statistic of draws, without those that are nan; nan where no draw says anything."""
+    function = getattr(np, f"nan{statistic}" if np.isnan(draws).any() else statistic)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(with_gaps(*values, axis=0))
+        return np.asarray(function(draws, *arguments, axis=0))
 
 
 def _taken(values: Sequence[object] | Array, rows: Array) -> list[object]:

@@ -55,16 +55,12 @@ class Verb:
 
     def refusal(self, run: Any) -> str:
         """Why it cannot answer for a run, in words; empty if it can."""
-        if self.models and self.models_of(run).isdisjoint(self.models):
+        kinds = {kind.__name__ for kind in type(run.model).__mro__}
+        if self.models and kinds.isdisjoint(self.models):
             return f"it takes a run of {' or '.join(self.models)}, got {type(run.model).__name__}"
         if self.keeps and not any(name in run for name in self.keeps):
             return f"the run must have kept {' or '.join(self.keeps)} ({self.hint})"
         return ""
-
-    @staticmethod
-    def models_of(run: Run) -> set[str]:
-        """Names of the class of a run's model and of its bases."""
-        return {kind.__name__ for kind in type(run.model).__mro__}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,11 @@ from os.path import commonprefix
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import Array, IntArray
+from pgmult.core.typing import Array, IntArray, StrArray
 
-Known = Sequence[str] | NDArray[np.str_]
+Known = Sequence[str] | StrArray
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _MIDNIGHT = re.compile(r"T00:00:00(\.0+)?$")
@@ -88,12 +87,11 @@ def label_of(cell: Any) -> str:
     if isinstance(cell, datetime.date | np.datetime64):
         return _MIDNIGHT.sub("", str(cell).replace(" ", "T"))
     rows = " (frame.explode(column) makes a row of each)" if isinstance(cell, list) else ""
-    raise TypeError(
-        f"labels must be strings, numbers, truth values or dates, got {brief(cell)}{rows}"
-    )
+    wanted = "strings, numbers, truth values or dates"
+    raise TypeError(f"labels must be {wanted}, got {brief(cell)}{rows}")
 
 
-def labels_of(column: Iterable[object], name: str) -> NDArray[np.str_]:
+def labels_of(column: Iterable[object], name: str) -> StrArray:
     """A column as labels.
 
     Raises
@@ -107,7 +105,7 @@ def labels_of(column: Iterable[object], name: str) -> NDArray[np.str_]:
     return texts if codes is None else texts[codes]
 
 
-def _texts(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntArray | None]:
+def _texts(column: Iterable[object], name: str) -> tuple[StrArray, IntArray | None]:
     """Labels of different cells and which of them each row has; of all rows where that is None."""
     cells, codes = column, None
     if isinstance(column, np.ndarray) and column.dtype.kind in _PLAIN and column.ndim == 1:
@@ -118,25 +116,26 @@ def _texts(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntAr
     def where(place: int) -> str:
         return f"row {place if codes is None else int(np.argmax(codes == place))}"
 
-    labels, column_name = [], f"column {name!r}"
+    labels, about = [], f"column {name!r}"
     for place, cell in enumerate(cells):
         if is_missing(cell):
-            wanted = "must have a value in every row, got none"
-            raise ValueError(f"{column_name} {wanted} at {where(place)}")
+            raise ValueError(f"{about} must have a value in every row, got none at {where(place)}")
         try:
             labels.append(label_of(cell))
         except TypeError as error:
-            raise TypeError(f"{column_name}, {where(place)}: {error}") from None
+            raise TypeError(f"{about}, {where(place)}: {error}") from None
         if "\0" in labels[-1]:
-            wanted = "a label must not hold the character 0"
-            raise ValueError(f"{column_name}, {where(place)}: {wanted}")
+            raise ValueError(f"{about}, {where(place)}: a label must not hold the character 0")
     return np.array(labels, dtype=np.str_), codes
 
 
-def _coded(column: Iterable[object], name: str) -> tuple[NDArray[np.str_], IntArray]:
-    """Different labels in their order, and each row's number among them."""
+def _coded(
+    column: Iterable[object], name: str, order: Sequence[str] | None = None
+) -> tuple[StrArray, IntArray]:
+    """Different labels, those of an order first, and each row's number among them."""
     texts, codes = _texts(column, name)
-    levels = sorted(set(texts.tolist()), key=order_of)
+    rank = {label: i for i, label in enumerate(order or ())}
+    levels = sorted(set(texts.tolist()), key=lambda x: (rank.get(x, len(rank)), order_of(x)))
     place = {text: i for i, text in enumerate(levels)}
     code_of_row = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
     return np.array(levels, dtype=np.str_), code_of_row if codes is None else code_of_row[codes]
@@ -152,9 +151,7 @@ def order_of(label: str) -> tuple[bool, float, str]:
     return is_text, 0.0 if is_text else float(label), label
 
 
-def numbered(
-    labels: NDArray[np.str_], key: Callable[[str], Any] = order_of
-) -> tuple[NDArray[np.str_], IntArray]:
+def numbered(labels: StrArray, key: Callable[[str], Any] = order_of) -> tuple[StrArray, IntArray]:
     """The different labels in the order of a key, and each row's number among them."""
     levels, codes = np.unique(labels, return_inverse=True)
     texts = levels.tolist()
@@ -211,7 +208,9 @@ def find_labels(
     place = {str(label): i for i, label in enumerate(known)}
     unknown = [text for text in texts.tolist() if text not in place]
     if unknown:
-        by_value = _by_value(known)
+        by_value: dict[str, int] = {}  # of values that one label alone has
+        for i, value in enumerate(map(plain_label, map(str, known))):
+            by_value[value] = -1 if value in by_value else i
         place |= {text: by_value.get(plain_label(text), -1) for text in unknown}
     places = np.array([place[text] for text in texts.tolist()], dtype=np.int64)
     if not new_levels and (places < 0).any():
@@ -223,10 +222,8 @@ def find_labels(
             hints.append(f"{count:,} of {len(places):,} labels are not known")
         hints += ["new_levels=True takes it for a new one"] if new_levels is False else []
         wanted = f"be one of {', '.join(known)}" if few else "hold labels that are known"
-        raise ValueError(
-            f"{what} {name!r} must {wanted}, got {text!r} at row {row}"
-            + (f" ({'; '.join(hints)})" if hints else "")
-        )
+        hint = f" ({'; '.join(hints)})" if hints else ""
+        raise ValueError(f"{what} {name!r} must {wanted}, got {text!r} at row {row}{hint}")
     return places[codes]
 
 
@@ -310,15 +307,6 @@ def plain_label(text: str) -> str:
     return "0" if number == "-0" else number
 
 
-def _by_value(known: Iterable[str]) -> dict[str, int]:
-    """Places of labels by their value, for values that one label alone has."""
-    places: dict[str, int] = {}
-    for i, label in enumerate(map(str, known)):
-        key = plain_label(label)
-        places[key] = -1 if key in places else i
-    return places
-
-
 def _as_meant(label: str) -> float | str:
     """What labels share that differ in zeros, capitals, blanks or accents' encoding alone."""
     plain = "".join(unicodedata.normalize("NFKC", label).casefold().split())
@@ -371,7 +359,7 @@ class Levels:
     """
 
     columns: tuple[str, ...]
-    labels: NDArray[np.str_]
+    labels: StrArray
 
     @classmethod
     def of(
@@ -386,21 +374,14 @@ class Levels:
             The order of a column's labels, such as that of a categorical: `order_of` says that of
             others.
         """
-        parts = [_coded(cells, name) for name, cells in columns.items()]
-        combined = _combined([codes for _, codes in parts])
+        parts = [_coded(cells, name, (orders or {}).get(name)) for name, cells in columns.items()]
+        combined = _combined([codes for _, codes in parts])  # in the order of the parts
         first = np.unique(combined, return_index=True)[1]
         labels = np.column_stack([texts[codes[first]] for texts, codes in parts])
-        ranks_of = [{one: i for i, one in enumerate((orders or {}).get(n) or ())} for n in columns]
-
-        def rank(row: int) -> list[object]:
-            pairs = zip(labels[row].tolist(), ranks_of, strict=True)
-            return [(rank_of.get(one, len(rank_of)), order_of(one)) for one, rank_of in pairs]
-
-        order = np.array(sorted(range(len(labels)), key=rank), dtype=np.int64)
-        return cls(tuple(columns), labels[order]), np.argsort(order)[combined]
+        return cls(tuple(columns), labels), combined
 
     @property
-    def names(self) -> NDArray[np.str_]:
+    def names(self) -> StrArray:
         """Each level in words, ``(num_levels,)``."""
         return np.array([joined_labels(row) for row in self.labels.tolist()], dtype=np.str_)
 
@@ -428,9 +409,9 @@ class Levels:
             row = int(np.argmin(codes))
             got = joined_labels([label_of(list(cells)[row]) for cells in columns])
             hint = "" if new_levels is None else " (new_levels=True takes it for a new one)"
+            name = ":".join(self.columns)
             raise ValueError(
-                f"columns {':'.join(self.columns)} must hold combinations of labels that are known,"
-                f" got {got} at row {row}{hint}"
+                f"columns {name} must hold known combinations, got {got} at row {row}{hint}"
             )
         return codes
 
@@ -508,8 +489,6 @@ def warn_of_look_alikes(labels: Iterable[str], what: str) -> None:
     if pairs:
         one, other = pairs[0]
         more = f", and {len(pairs) - 1:,} more so" if len(pairs) > 1 else ""
-        warnings.warn(
-            f"{what} has {one!r} and {other!r}, which differ in capitals or blanks alone{more}:"
-            " they are different to the model (write them alike if they are the same)",
-            stacklevel=3,
-        )
+        hint = f"{more} (write them alike if they are the same)"
+        both = f"{one!r} and {other!r}, which differ in capitals or blanks alone"
+        warnings.warn(f"{what} has {both}{hint}", stacklevel=3)

@@ -48,7 +48,5 @@ def refuse_unaffordable(num_bytes: float, name: str, value: object) -> None:
         return
     available = available_memory()
     if num_bytes > available:
-        raise MemoryError(
-            f"{name} = {value} needs {num_bytes / 2**30:,.1f} GiB of memory, there are"
-            f" {available / 2**30:,.1f} (take a smaller one)"
-        )
+        needed, free = (f"{size / 2**30:,.1f}" for size in (num_bytes, available))
+        raise MemoryError(f"{name} = {value} needs {needed} GiB of memory, there are {free}")

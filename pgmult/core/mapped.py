@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.typing import Array, BoolArray
+from pgmult.core.typing import AnyArray, Array, BoolArray
 
 _HEADER = 128  # bytes before the numbers, whatever their number
 _BLOCK = 2**22  # bytes of a block, which has a checksum
@@ -74,19 +74,17 @@ class ArrayFile(NamedTuple):
         """
         path = Path(self.path)
         if not path.is_file():
-            hint = "no such file (were the data moved or deleted?)"
-            raise FileNotFoundError(errno.ENOENT, hint, self.path)
+            raise FileNotFoundError(errno.ENOENT, "no such file (moved or deleted?)", self.path)
         with path.open("rb") as file:
             header, status = file.read(_HEADER), os.fstat(file.fileno())
-        fits = False
+        dtype = np.dtype(object)
         with suppress(TypeError):  # no dtype
             dtype = np.dtype(self.dtype)
-            size = self.length * dtype.itemsize
-            blocks = -(-size // _BLOCK)
-            fits = dtype.kind in "biufUSM" and header == _header(dtype, self.length)
-            fits = fits and len(self.checksums) == _DIGITS * blocks
-            fits = fits and status.st_size == _HEADER + size
-        if not fits:
+        size = self.length * dtype.itemsize
+        blocks = -(-size // _BLOCK)
+        expected = _header(dtype, self.length), _HEADER + size, _DIGITS * blocks
+        found = header, status.st_size, len(self.checksums)
+        if dtype.kind not in "biufUSM" or found != expected:
             wanted = f"{self.length:,} entries of {self.dtype}"
             raise ValueError(f"{path} is damaged, truncated or of something else, not {wanted}")
         # "c": written pages would be ours alone. Compiled code is compiled anew for arrays that
@@ -132,12 +130,11 @@ class MappedArray(np.ndarray):
         for block in np.flatnonzero(~self.checked[first:last]) + first:
             actual = _checksum(content[block * _BLOCK : (block + 1) * _BLOCK])
             if actual != self.file.checksums[block * _DIGITS : (block + 1) * _DIGITS]:
-                why = f"the checksum of its block {block} is not the one it had"
-                raise ValueError(f"{self.file.path} is damaged: {why}")
+                raise ValueError(f"{self.file.path} is damaged: its block {block} has changed")
             self.checked[block] = True
 
 
-def part_of(array: Array, part: slice) -> NDArray[Any]:
+def part_of(array: Array, part: slice) -> AnyArray:
     """Neighbouring entries of a vector, without a copy; of one in a file, once they are checked."""
     if isinstance(array, MappedArray):
         array.check(part.start, part.stop)
@@ -155,7 +152,7 @@ class ArrayWriter:
         self._checksums, self._block = list[str](), bytearray()
         self.length = 0
 
-    def append(self, values: NDArray[Any]) -> None:
+    def append(self, values: AnyArray) -> None:
         """Write more numbers, in the file's dtype."""
         for piece in pieces(values):
             content = np.ascontiguousarray(piece, dtype=self._dtype).tobytes()
@@ -189,7 +186,7 @@ class ArrayWriter:
         self._file.close()
 
 
-def pieces(array: Array) -> Iterator[NDArray[Any]]:
+def pieces(array: Array) -> Iterator[AnyArray]:
     """A vector in pieces of a few megabytes."""
     step = max(1, _BLOCK // max(1, array.dtype.itemsize))
     for start in range(0, len(array), step):

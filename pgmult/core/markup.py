@@ -62,11 +62,11 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
         (``data_label``, ``aria_label``). True gives the name alone; None and False leave it out;
         floats are written with one digit.
     """
-    written = "".join(
-        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{_value(value)}"'
-        for key, value in attributes.items()
-        if value is not None and value is not False
-    )
+    written = ""
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            written += f" {key.removesuffix('_').replace('_', '-')}"
+            written += "" if value is True else f'="{_value(value)}"'
     if name in _VOID:
         return Markup(f"<{name}{written}>")
     inside = joined(*children)
@@ -95,10 +95,6 @@ def _each(children: Iterable[object]) -> Iterable[str]:
             yield from _each(child)
         elif child is not None:
             yield html.escape(str(child))
-
-
-def _attribute(key: str) -> str:
-    return key.removesuffix("_").replace("_", "-")
 
 
 def _value(value: object) -> str:

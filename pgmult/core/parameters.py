@@ -92,9 +92,9 @@ class Checked:
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
-        plan = _plan(kind)
+        declared, steps = _plan(kind)
         sizes: dict[str, tuple[int, str]] = {}
-        for field in plan.fields:
+        for field in declared:
             value = original = getattr(self, field.name)
             if value is None and field.optional:
                 continue
@@ -104,7 +104,7 @@ class Checked:
                 object.__setattr__(self, field.name, value)
             if field.axes is not None:
                 _measure(field.name, np.shape(value), field.axes, sizes)
-        for complete in plan.complete:
+        for complete in steps:
             complete(self)
 
     def __repr__(self) -> str:
@@ -175,17 +175,12 @@ class _Field(NamedTuple):
     axes: tuple[str, ...] | None
 
 
-class _Plan(NamedTuple):
-    fields: tuple[_Field, ...]
-    complete: tuple[Callable[[Any], None], ...]
-
-
 @cache
-def _plan(kind: type) -> _Plan:
-    """What is to be done with a new object, read from its class once."""
-    named = tuple(field for field in _declared(kind) if field.checks or field.axes)
-    steps = [base.__dict__["_complete"] for base in kind.__mro__ if "_complete" in base.__dict__]
-    return _Plan(named, tuple(reversed(steps)))
+def _plan(kind: type) -> tuple[list[_Field], list[Callable[[Any], None]]]:
+    """What to check of a new object, and how to complete it, read from its class once."""
+    named = [field for field in _declared(kind) if field.checks or field.axes]
+    bases = [vars(base) for base in reversed(kind.__mro__)]
+    return named, [base["_complete"] for base in bases if "_complete" in base]
 
 
 @cache

@@ -123,17 +123,15 @@ class Section:
         if self.sentences:
             lines.append(_paragraphs(self.sentences, width))
         if self.lines is not None:
-            return _headed(self.title, [*lines, self.lines(width)])
-        if self.table is not None and self.shown is None:
-            return _headed(self.title, [*lines, self.table.text(width)])
-        rows = list(self.cells)[: self.shown]
-        if rows:
-            heads = self.head if self.table is None else self.table.head
-            table = [list(heads)] if heads else []
-            table += [[_cell_text(cell) for cell in row] for row in rows]
-            lines += aligned(table)
-        if more := len(self.cells) - len(rows):
-            lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
+            lines.append(self.lines(width))
+        elif self.table is not None and self.shown is None:
+            lines.append(self.table.text(width))
+        else:
+            head = self.head if self.table is None else self.table.head
+            rows = [list(map(_cell_text, row)) for row in self.cells[: self.shown]]
+            lines += aligned([head, *rows] if head and rows else rows)
+            if more := len(self.cells) - len(rows):
+                lines.append(f"({more:,} more row{'s' * (more > 1)} on the page)")
         return _headed(self.title, lines)
 
     def html(self) -> Markup:
@@ -143,7 +141,7 @@ class Section:
             tag("h2", self.title, id=self.place),
             (tag("p", note, class_="note") for note in notes if note),
             _bullets(self.sentences) if self.sentences else None,
-            panels(self.figures) if self.figures else None,
+            panels(self.figures),
             self._table_html() if self.cells and not self.is_drawn else None,
         )
 

@@ -176,10 +176,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _unsealed(path: Path) -> ValueError:
-    return ValueError(
-        f"{path} is damaged, or not of pgmult, or was written for another place: its CRC-32 is not"
-        " the one at its end"
-    )
+    why = "or not of pgmult, or was written for another place: its CRC-32 is wrong"
+    return ValueError(f"{path} is damaged, {why}")
 
 
 # JSON

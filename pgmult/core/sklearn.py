@@ -1,6 +1,6 @@
 """scikit-learn's arguments in this library's terms."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -9,14 +9,6 @@ from pgmult.core.arguments import brief
 from pgmult.core.labels import warn_of_look_alikes
 from pgmult.core.machine import available_cores
 from pgmult.core.typing import Array, IntArray
-
-
-@runtime_checkable
-class _TypedColumns(Protocol):
-    """What data frames have."""
-
-    columns: Any
-    dtypes: Any
 
 
 def as_classes(y: object) -> tuple[Array, IntArray]:
@@ -40,7 +32,7 @@ def as_classes(y: object) -> tuple[Array, IntArray]:
     return classes, index
 
 
-def refuse_dates(X: object) -> None:
+def refuse_dates(X: Any) -> None:
     """Refuse a data frame with a column of dates, which is no number.
 
     Raises
@@ -48,11 +40,10 @@ def refuse_dates(X: object) -> None:
     ValueError
         That names the column.
     """
-    if isinstance(X, _TypedColumns):
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
         for name, kind in zip(X.columns, X.dtypes, strict=True):
             if str(kind).lower().startswith(("datetime", "date", "timedelta", "period")):
-                got = f"{kind} (make numbers of them, such as years)"
-                raise ValueError(f"column {str(name)!r} of X has dates, got {got}")
+                raise ValueError(f"column {str(name)!r} of X must be numbers (years?), got {kind}")
 
 
 def as_seed(random_state: object) -> int:

@@ -23,6 +23,10 @@ Data = TypeVar("Data")
 
 Move = Callable[[Generator, State], State]
 
+_lock = Lock()
+_latest: tuple[Any, Any, Any] = (None, None, None)
+"""A model, data and their sampler: one alone, so that no data set is held for long."""
+
 
 class Sampler(Protocol[State]):
     """How chains of one model and one data set begin and move."""
@@ -74,44 +78,25 @@ class Sampled(Generic[Data, State]):
 
     def init(self, rng: Generator, data: Data) -> State:
         """Return the state where a chain starts."""
-        state: State = _LATEST.of(self, data).init(rng)
-        return state
+        return sampler_of(self, data).init(rng)
 
     def step(self, rng: Generator, state: State, data: Data) -> State:
         """Return the state after one full sweep; `state` does not change."""
-        new: State = _LATEST.of(self, data).step(rng, state)
-        return new
+        return sampler_of(self, data).step(rng, state)
 
 
-class _Latest:
-    """Keeps one sampler, the latest, so that no data set is held for long."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: tuple[Any, Any, Any] = (None, None, None)
-
-    def of(self, model: Sampled[Any, Any], data: Any) -> Sampler[Any]:
-        """Return the kept sampler, or make one if the model or the data are others."""
-        latest = self._kept
-        if latest[0] is not model or latest[1] is not data:
-            with self._lock:
-                latest = self._kept
-                if latest[0] is not model or latest[1] is not data:
-                    self._kept = latest = (model, data, model.sampler(data))
-        sampler: Sampler[Any] = latest[2]
-        return sampler
-
-
-_LATEST = _Latest()
-
-
-def sampler_of(model: Model[Data, State], data: Data) -> Sampler[State]:
+def sampler_of(model: Model[Data, State] | Sampled[Data, State], data: Data) -> Sampler[State]:
     """Return the sampler of a model for a data set: its own, or one of its ``init`` and ``step``.
 
     Chains that ask at the same time get the same one.
     """
-    if isinstance(model, Sampled):
-        return _LATEST.of(model, data)
-    return Scan(
-        lambda rng: model.init(rng, data), (lambda rng, state: model.step(rng, state, data),)
-    )
+    global _latest
+    if not isinstance(model, Sampled):
+        return Scan(
+            lambda rng: model.init(rng, data), (lambda rng, state: model.step(rng, state, data),)
+        )
+    with _lock:
+        if _latest[0] is not model or _latest[1] is not data:
+            _latest = (model, data, model.sampler(data))
+        sampler: Sampler[State] = _latest[2]
+    return sampler

@@ -24,18 +24,19 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_path
+from pgmult.core.lazy import optional
 from pgmult.core.markup import Markup, joined, tag
-from pgmult.core.tables import as_frame, date_text
-from pgmult.core.typing import Array
+from pgmult.core.tables import date_text
+from pgmult.core.typing import AnyArray, Array
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,6 +46,8 @@ _MOST_ROWS = 100  # that are shown of themselves
 _NARROW, _WIDE = 0.02, 3.0  # intervals whose ends have three digits behind the point
 _SDS = 3.3  # standard deviations of an interval, about
 _ESTIMATES = re.compile(r"mean|median|sd|lower|upper|q0\.\d+")
+_NUMBER = re.compile(r"[-+<>]?[\d.,]*")  # stands to the right; words and intervals to the left
+_WORDS = re.compile("[A-Za-z]")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets evaluate
 
 Form = Callable[[Any], str]
@@ -66,7 +69,7 @@ class Column:
     """
 
     name: str
-    values: Sequence[Any] | NDArray[Any]
+    values: Sequence[Any] | AnyArray
     head: str = ""
     form: Form | Sequence[str] = str
 
@@ -94,7 +97,7 @@ class Table:
     faint: Sequence[bool] | None = None
 
     @property
-    def columns(self) -> dict[str, Sequence[Any] | NDArray[Any]]:
+    def columns(self) -> dict[str, Sequence[Any] | AnyArray]:
         """The numbers, by name."""
         return {column.name: column.values for column in self.parts if column.name}
 
@@ -123,7 +126,10 @@ class Table:
         ImportError
             If pandas is missing.
         """
-        return as_frame({name: np.asarray(column) for name, column in self.columns.items()})
+        pandas = optional("pandas", "data frames need pandas", "tables")
+        columns = {name: np.asarray(column) for name, column in self.columns.items()}
+        frame: DataFrame = pandas.DataFrame(columns)
+        return frame
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the numbers as a CSV file: see `write_csv`."""
@@ -136,7 +142,7 @@ class Table:
         """The caption, in lines of at most `width`, and all rows, or at most so many."""
         rows = self.rows[:most]
         more = [f"({len(self) - len(rows):,} more rows)"] if len(rows) < len(self) else []
-        right = [all(map(_is_number, shown.cells)) for shown in self.parts if shown.head]
+        right = [all(map(_NUMBER.fullmatch, x.cells)) for x in self.parts if x.head]
         lines = aligned([self.head, *rows], right)
         above = [*wrapped(self.caption, width), ""] if self.caption else []
         return "\n".join([*above, *lines, *more])
@@ -145,11 +151,11 @@ class Table:
         """The printed table as HTML, without its caption: all rows, or at most so many."""
         head = tag("tr", (tag("th", name, scope="col") for name in self.head))
         kinds = ["faint" if grey else None for grey in self.faint or [False] * len(self)]
-        rows = (
-            tag("tr", map(_html_cell, row), class_=kind)
-            for row, kind in zip(self.rows[:most], kinds[:most], strict=True)
-        )
-        return tag("table", tag("thead", head), tag("tbody", rows))
+        body = []
+        for row, kind in zip(self.rows[:most], kinds[:most], strict=True):  # words may be broken
+            cells = (tag("td", x, class_=None if _WORDS.search(x) else "number") for x in row)
+            body.append(tag("tr", cells, class_=kind))
+        return tag("table", tag("thead", head), tag("tbody", body))
 
     def _repr_html_(self) -> str:
         above = [tag("p", self.caption)] if self.caption else []
@@ -166,11 +172,6 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool] | None = None) 
         for width in [max(map(len, column))]
     ]
     return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
-
-
-def _html_cell(cell: str) -> Markup:
-    """A cell, whose line is not broken if there are no words in it."""
-    return tag("td", cell, class_=None if re.search("[A-Za-z]", cell) else "number")
 
 
 def with_interval(
@@ -238,7 +239,7 @@ def _supported(columns: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**columns, **rounded}
 
 
-def _csv_column(column: Sequence[object] | NDArray[np.generic]) -> list[object]:
+def _csv_column(column: Sequence[object] | Array) -> list[object]:
     """Cells of a column."""
     numbers = [float(x) for x in column if isinstance(x, float | np.floating) and x == x]
     floats = {float(f"{x:.13g}") for x in numbers}  # numbers that differ by rounding are one
@@ -258,16 +259,12 @@ def _csv_cell(value: object, digits: int = 6) -> Any:
         return f"{number:.{digits}g}"
     if isinstance(value, np.datetime64):
         return date_text(value)
-    if isinstance(value, str) and value.startswith(_FORMULA_STARTS) and not _reads_as_number(value):
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        with suppress(ValueError):
+            if math.isfinite(float(value)):
+                return value
         return f"'{value}"
     return "" if value is None else value
-
-
-def _reads_as_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -284,11 +281,6 @@ def wrapped_pieces(start: str, pieces: Sequence[str], width: int) -> list[str]:
             lines.append(" " * len(start))
         lines[-1] += f" {piece}"
     return lines
-
-
-def _is_number(cell: str) -> bool:
-    """Numbers stand to the right; words and intervals to the left."""
-    return re.fullmatch(r"[-+<>]?[\d.,]*", cell) is not None
 
 
 def number(digits: int) -> Form:

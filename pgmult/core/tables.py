@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,8 @@ from numpy.typing import NDArray
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
 from pgmult.core.lazy import optional
-from pgmult.core.typing import Array, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import AnyArray, Array, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 T = TypeVar("T")
 
@@ -37,15 +34,6 @@ TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0":
 _DIGITS = re.compile(r"\s*[-+]?\d+\.?\d*\s*")
 _ROW = re.compile(r"\bat (?:row|position) (\d+)\b(?!, column)")  # in errors
 _NO_FILE = "the table"
-
-
-@runtime_checkable
-class _LabelledArray(Protocol):
-    """What xarray's arrays and data sets have, and data frames have not."""
-
-    dims: Any
-
-    def to_dataframe(self) -> "DataFrame": ...
 
 
 class Cells(NamedTuple):
@@ -69,7 +57,7 @@ class Cells(NamedTuple):
         What the file says that the column holds, such as the question of a survey.
     """
 
-    values: NDArray[Any]
+    values: AnyArray
     order: tuple[str, ...] | None = None
     east: IntArray | None = None
     later: IntArray | None = None
@@ -109,7 +97,7 @@ class ExactTable:
     part: str = "line"
 
     @property
-    def columns(self) -> Mapping[str, NDArray[Any]]:
+    def columns(self) -> Mapping[str, AnyArray]:
         """All columns by name; a missing number is nan or None, a missing string None."""
         return as_columns(self, "table")
 
@@ -167,11 +155,9 @@ def as_rows(rows: object, count: int) -> IntArray:
         return np.arange(count)[rows]
     values = as_list(rows, "rows", "rows of documents")
     if values and all(isinstance(row, bool | np.bool_) for row in values):
-        array = np.array(values)
-        if array.shape != (count,):
-            wanted = f"one truth value for each of the {count} documents"
-            raise ValueError(f"rows must have {wanted}, got shape {array.shape}")
-        return np.flatnonzero(array)
+        if len(values) != count:
+            raise ValueError(f"rows must be {count} truth values, one of each, got {len(values)}")
+        return np.flatnonzero(values)
     return np.array([as_positive_int(row, "rows", 0, count - 1) for row in values], dtype=np.int64)
 
 
@@ -203,7 +189,7 @@ def as_columns(table: object, name: str) -> Mapping[str, Array]:
     return Lazily(cells, lambda column: cells[column].values)
 
 
-def exact_columns(table: object, name: str, time_zone: str | None = None) -> Mapping[str, Cells]:
+def exact_columns(table: Any, name: str, time_zone: str | None = None) -> Mapping[str, Cells]:
     """The columns of a table, nothing of their cells lost.
 
     Parameters
@@ -224,7 +210,7 @@ def exact_columns(table: object, name: str, time_zone: str | None = None) -> Map
     ImportError
         If it is a data frame and narwhals is missing.
     """
-    if isinstance(table, _LabelledArray):
+    if hasattr(table, "dims") and hasattr(table, "to_dataframe"):  # xarray's
         if getattr(table, "name", "") is None:
             raise ValueError(f"{name} must have a name, of what it counts: table.rename('count')")
         table = table.to_dataframe().reset_index()
@@ -239,9 +225,8 @@ def exact_columns(table: object, name: str, time_zone: str | None = None) -> Map
         columns[str(key)] = exact(column, f"{key!r} of {name}", time_zone)
     if not columns:
         raise ValueError(f"{name} must have columns, got none")
-    sizes = {cells.values.shape for cells in columns.values()}
-    if len(sizes) > 1 or any(len(size) != 1 for size in sizes):
-        shapes = {key: cells.values.shape for key, cells in columns.items()}
+    shapes = {key: cells.values.shape for key, cells in columns.items()}
+    if len({*shapes.values()}) > 1 or any(len(shape) != 1 for shape in shapes.values()):
         raise ValueError(f"columns of {name} must have one axis and one length, got {shapes}")
     return columns
 
@@ -251,10 +236,8 @@ def _through_narwhals(table: Any, name: str) -> dict[str, Any]:
     if isinstance(table, np.ndarray | list | tuple | str | bytes | int | float | type | None):
         raise TypeError(f"{name} must be {kinds}, got {brief(table)}")
     if getattr(getattr(table, "columns", None), "nlevels", 1) > 1:
-        raise ValueError(
-            f"{name} must have one name for each column, got several, such as"
-            f" {tuple(table.columns[0])} (frame.columns = frame.columns.map('_'.join) makes one)"
-        )
+        got = f"several, such as {tuple(table.columns[0])} (frame.columns.map('_'.join) makes one)"
+        raise ValueError(f"{name} must have one name for each column, got {got}")
     names = [str(key) for key in getattr(table, "columns", ())]
     if len(set(names)) < len(names) and not hasattr(table, "column_names"):
         raise ValueError(f"{name} must have columns of different names, got {', '.join(names)}")
@@ -277,11 +260,8 @@ def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
         return column
     if isinstance(column, np.ma.MaskedArray) and np.ma.is_masked(column):
         raise ValueError(f"a table must not have masked values, got some in column {name}")
-    order: tuple[str, ...] | None = None
-    values: Any = column
-    east = later = None
-    if not isinstance(column, np.ndarray | list | tuple | range):
-        values, order, east = _of_series(column)
+    values, order, east = _of_series(column)
+    later = None
     if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
         values = values.tolist()
     if not isinstance(values, np.ndarray):
@@ -289,18 +269,15 @@ def exact(column: object, name: str, time_zone: str | None = None) -> Cells:
         values = exact_array(values)
     if time_zone is not None and east is None and values.dtype.kind == "M":
         east, later = _by_clocks(values, name, time_zone)
-    is_ordered = order is not None and bool(getattr(_dtype_of(column), "ordered", False))
-    return Cells(values, order, east, later, is_ordered)
-
-
-def _dtype_of(column: object) -> object:
-    """The type of a column, which in a data frame may be wrapped."""
     native = column.to_native() if hasattr(column, "to_native") else column
-    return getattr(native, "dtype", None)
+    ordered = getattr(getattr(native, "dtype", None), "ordered", False)
+    return Cells(values, order, east, later, order is not None and bool(ordered))
 
 
-def _of_series(column: Any) -> tuple[Array, tuple[str, ...] | None, IntArray | None]:
+def _of_series(column: Any) -> tuple[Any, tuple[str, ...] | None, IntArray | None]:
     """Cells of a series of pandas, polars or pyarrow, order of its categories, seconds from UTC."""
+    if isinstance(column, np.ndarray | list | tuple | range):
+        return column, None, None
     try:
         import narwhals.stable.v1 as narwhals
 
@@ -327,7 +304,7 @@ def _of_series(column: Any) -> tuple[Array, tuple[str, ...] | None, IntArray | N
     return series.to_numpy(), None, east
 
 
-def exact_array(cells: Iterable[Any]) -> NDArray[Any]:
+def exact_array(cells: Iterable[Any]) -> AnyArray:
     """An array of cells that keeps every digit: of one kind where all are, else of objects."""
     items = list(cells)
     kinds = {*map(type, items)}
@@ -397,13 +374,12 @@ def numbers_of(column: Array, name: str) -> FloatArray:
     odd = [row for row, cell in enumerate(cells) if not isinstance(cell, Real)]
     if odd:
         row = next((i for i in odd if not _DIGITS.fullmatch(str(cells[i]))), odd[0])
-        got = f"{cells[row]!r} at row {row} (make numbers of strings first)"
-        raise ValueError(f"column {name!r} must hold numbers, got {got}")
+        raise ValueError(f"column {name!r} must hold numbers, got {cells[row]!r} at row {row}")
     numbers = np.array([float(cell) for cell in cells]) if column.dtype.kind == "O" else column
     return as_finite(numbers, f"column {name!r}")
 
 
-def truth_of(column: NDArray[Any]) -> BoolArray | None:
+def truth_of(column: AnyArray) -> BoolArray | None:
     """Find which cells say yes, true or 1, in any capitals, where all others say no, false or 0.
 
     None if there are other words, or none: then it is no column of truth values.
@@ -503,10 +479,8 @@ def _by_clocks(times: Array, name: str, time_zone: str) -> tuple[IntArray | None
             both = (at.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
             east[:, i] = [round(ahead.total_seconds()) for ahead in both]
     if (never := east[1] > east[0]).any():
-        got = f"{shown[never][0]}, which they skip (are the times in UTC, or without summer time?)"
-        raise ValueError(
-            f"column {name} must have times that clocks of {time_zone} show, got {got}"
-        )
+        hint = "are the times in UTC, or without summer time?"
+        raise ValueError(f"clocks of {time_zone} skip {shown[never][0]} of column {name} ({hint})")
     return east[0][which], (east[0] - east[1])[which]
 
 
@@ -535,8 +509,8 @@ def chosen_columns(
         if column not in columns:
             listed = ", ".join(map(repr, list(columns)[:_FEW]))
             has = listed if len(columns) <= _FEW else f"{listed} and {len(columns) - _FEW} more"
-            wanted = f"columns of {table}"
-            raise ValueError(f"{argument} must name {wanted}, got {column!r} (it has {has})")
+            got = f"{column!r} (it has {has})"
+            raise ValueError(f"{argument} must name columns of {table}, got {got}")
         if column in chosen[:place]:
             raise ValueError(f"{argument} must be different columns, got {column!r} twice")
     return {column: columns[column] for column in chosen}
@@ -597,16 +571,3 @@ def date_text(date: np.datetime64) -> str:
     ('2024-03-01', '2024')
     """
     return str(date).removesuffix("T00:00:00")
-
-
-def as_frame(columns: Mapping[str, Array]) -> "DataFrame":
-    """A pandas data frame.
-
-    Raises
-    ------
-    ImportError
-        If pandas is missing.
-    """
-    pandas = optional("pandas", "data frames need pandas", "tables")
-    frame: DataFrame = pandas.DataFrame(dict(columns))
-    return frame

@@ -22,6 +22,8 @@ from pgmult.core.potentials import DensePotential, DiagonalPotential
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+StrArray = NDArray[np.str_]
+AnyArray = NDArray[Any]
 Array = NDArray[np.generic]
 """An array of any type."""
 Draw = Mapping[str, FloatArray]
@@ -171,14 +173,6 @@ class Labelled(Protocol[DataIn]):
 
 
 @runtime_checkable
-class VariesWithData(Protocol[DataIn]):
-    """A model with variables that exist for some data only."""
-
-    def absent(self, data: DataIn) -> frozenset[str]:
-        """Variables that these data leave empty."""
-
-
-@runtime_checkable
 class ReportsFirst(Protocol[DataIn, StateIn]):
     """A model that says which numbers its report shows first, where labels differ by chain.
 
@@ -287,9 +281,9 @@ def traits_of(model: Any) -> Traits:
     return Traits(**defaults | {"default_keep": tuple(defaults["default_keep"])})
 
 
-def absent_of(model: object, data: object) -> frozenset[str]:
-    """Variables that a model does not have with these data, and that are not kept."""
-    return model.absent(data) if isinstance(model, VariesWithData) else frozenset()
+def absent_of(model: Any, data: object) -> frozenset[str]:
+    """Variables that these data leave empty and that are not kept, if a model has ``absent``."""
+    return model.absent(data) if hasattr(model, "absent") else frozenset()
 
 
 def data_of(model: object, data: object) -> Any:

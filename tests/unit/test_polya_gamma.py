@@ -309,7 +309,7 @@ def test_shapes():
         ([np.inf], 0.0, r"b must be finite, got inf at position 0"),
         (1.0, [0.0, np.nan], r"c must be finite, got nan at position 1"),
         (1.0, -np.inf, "c must be finite, got -inf"),
-        ([1.0, 2.0], [1.0, 2.0, 3.0], "must broadcast"),
+        ([1.0, 2.0], [1.0, 2.0, 3.0], "must match or broadcast"),
     ],
 )
 def test_bad_arguments_are_named(b, c, message):

@@ -195,7 +195,7 @@ def test_both_renderers_draw_the_same():
     assert axes.get_legend_handles_labels()[1] == ["no data", "Ada"]
     assert figure.plot(axes) is axes
     assert "Shares" in figure._repr_html_()
-    with pytest.raises(ValueError, match="unknown states: ny"):
+    with pytest.raises(ValueError, match="postal codes of states, got ny"):
         Tiles({"ny": (0.25, 0.2, 0.3)}, "map")
 
 

@@ -103,7 +103,7 @@ def test_covariates_of_the_table_are_those_of_the_columns(corpus):
 def test_rows_that_are_not_there(corpus):
     for rows, message in (
         ([12], r"rows must be at most 11, got 12"),
-        (np.ones(3, bool), r"one truth value for each of the 12 documents, got shape \(3,\)"),
+        (np.ones(3, bool), r"12 truth values, one of each, got 3"),
     ):
         with pytest.raises(ValueError, match=message):
             corpus[rows]
