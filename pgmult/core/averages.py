@@ -30,14 +30,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from numbers import Real
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
 from pgmult.core.arguments import as_choice, as_list, as_mapping, as_strings, brief, under_name
 from pgmult.core.estimands import Estimand, Labels
-from pgmult.core.family import Run, family_of
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered, value_texts, which_of
 from pgmult.core.typing import BoolArray, FloatArray
 from pgmult.core.validate import as_nonnegative
@@ -115,8 +114,7 @@ class Pair(NamedTuple):
 
 
 def average(
-    run: Run | None = None, *, over: object = None,
-    set: Mapping[str, object] | None = None,  # noqa: A002
+    *, over: Rows, set: Mapping[str, object] | None = None,  # noqa: A002
     by: str | Sequence[str] | Mapping[str, Sequence[object] | None] | None = None,
     where: Mapping[str, object] | None = None, weight: str | None = None, caption: str = "",
     probability: float = 0.9,
@@ -125,10 +123,7 @@ def average(
 
     Parameters
     ----------
-    run : Posterior, optional
-        A run whose family makes `Rows` of a table; it may be left out if `over` is `Rows`.
-    over : Rows or table, optional
-        Rows to average over; those of the data by default.
+    over : Rows
     set : mapping from a column to a value, or to several, optional
         Columns to set to these values in all rows. Each column with several values is an axis of
         the result.
@@ -149,23 +144,21 @@ def average(
     ValueError
         If there is no such column or value, or a group has no rows.
     """
-    rows = _rows_of(run, over)
-    groups = _Groups.of(rows, by, where, weight)
-    lists, labels = _settings(rows, set, groups.columns)
+    groups = _Groups.of(over, by, where, weight)
+    lists, labels = _settings(over, set, groups.columns)
     values = [
-        [groups.means(probs) for probs in rows.probabilities(_changed(rows, rows.table, setting))]
+        [groups.means(probs) for probs in over.probabilities(_changed(over, over.table, setting))]
         for setting in (dict(zip(lists, cells, strict=True)) for cells in product(*lists.values()))
     ]
     draws = np.array(values).swapaxes(0, 1)
     sizes = tuple(map(len, labels.values()))
     draws = draws.reshape(len(draws), *sizes, *draws.shape[2:])
-    named = {**labels, **groups.axes, **rows.labels}
+    named = {**labels, **groups.axes, **over.labels}
     return Estimand(draws, (*named,), named, caption=caption, probability=probability)
 
 
 def differences(
-    pairs: Sequence[Pair], run: Run | None = None, *, over: object = None,
-    set: Mapping[str, object] | None = None,  # noqa: A002
+    pairs: Sequence[Pair], *, over: Rows, set: Mapping[str, object] | None = None,  # noqa: A002
     by: str | Sequence[str] | None = None, weight: str | None = None, caption: str = "",
     probability: float = 0.9,
     contrast: Callable[[FloatArray, FloatArray], FloatArray] = np.subtract,
@@ -175,7 +168,7 @@ def differences(
     Parameters
     ----------
     pairs : sequence of Pair
-    run, over, by, weight, caption, probability
+    over, by, weight, caption, probability
         The same as in `average`.
     set : mapping from a column to a value, optional
         Columns to set in all rows.
@@ -187,37 +180,26 @@ def differences(
     Estimand
         Axes comparison (labelled by column and comparison), that of `by`, and the last of the rows.
     """
-    rows = _rows_of(run, over)
-    groups = _Groups.of(rows, by, None, weight)
-    lists, several = _settings(rows, set, groups.columns)
+    groups = _Groups.of(over, by, None, weight)
+    lists, several = _settings(over, set, groups.columns)
     if several:
         column = next(iter(several))
         raise ValueError(f"at must have one value of {column!r}, got several (see by=)")
-    fixed = _changed(rows, rows.table, {column: values[0] for column, values in lists.items()})
+    fixed = _changed(over, over.table, {column: values[0] for column, values in lists.items()})
     averages: dict[tuple[str, object], FloatArray] = {}
     for column, value in dict.fromkeys((p.column, x) for p in pairs for x in (p.one, p.other)):
         words = f"column {column!r}"
         with under_name(f"values of {words}", of=words):
-            probs = rows.probabilities(_changed(rows, fixed, {column: value}))
+            probs = over.probabilities(_changed(over, fixed, {column: value}))
             averages[column, value] = np.array([groups.means(p) for p in probs])
     with np.errstate(divide="ignore", invalid="ignore"):
         gaps = [contrast(averages[p.column, p.one], averages[p.column, p.other]) for p in pairs]
     compared = {"column": [p.column for p in pairs], "comparison": [p.name for p in pairs]}
-    named = {"comparison": compared, **groups.axes, **rows.labels}
+    named = {"comparison": compared, **groups.axes, **over.labels}
     return Estimand(
         np.stack(gaps, axis=1), (*named,), named, caption=caption, probability=probability,
         is_difference=True,
     )  # fmt: skip
-
-
-def _rows_of(run: Run | None, over: object) -> Rows:
-    """The rows that were given, or those that the family of a run makes of a table."""
-    if isinstance(over, Rows):
-        return over
-    family = None if run is None else family_of(run.model)
-    if run is None or family is None:
-        raise TypeError(f"over must be Rows where there is no run of a family, got {brief(over)}")
-    return cast("Rows", family.rows_of(run, over))
 
 
 def crossed(

@@ -72,9 +72,6 @@ class Family:
     name : str
         That of the room and of the command: ``pgmult.topics``, ``pgmult topics``.
     verbs : mapping from a word to Verb
-    rows : str
-        ``"module:function"``; ``function(run, table)`` returns the `pgmult.core.averages.Rows` of a
-        table, or of the data without one.
     takes_parts : bool
         Whether its questions take runs that kept every draw of some variables and of others not;
         the others are asked of the draws of which all was kept.
@@ -82,15 +79,10 @@ class Family:
 
     name: str
     verbs: Mapping[str, Verb]
-    rows: str = ""
     takes_parts: bool = False
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-    def rows_of(self, run: Run, table: object) -> Any:
-        """The rows of a table, or of the data, whose probabilities a run predicts."""
-        return Verb(self.rows).load()(run, table)
 
     def answers(self, run: object) -> list[str]:
         """The words that this run can answer."""

@@ -13,5 +13,4 @@ FIELDS = Family(
         "compare": Verb("pgmult.fields.rivals:compare", keeps=_PROBS),
         "report": Verb("pgmult.fields.reports:report", keeps=_PROBS),
     },
-    rows="pgmult.fields.predictions:rows",
 )

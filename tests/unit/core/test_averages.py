@@ -107,5 +107,3 @@ def test_empty_groups_are_named():
         average(over=rows, by={"a": None, "b": None})
     with pytest.raises(ValueError, match="n must be positive in each part, got 0 in 'y'"):
         average(over=rows, by="a", weight="n")
-    with pytest.raises(TypeError, match="over must be Rows"):
-        average()

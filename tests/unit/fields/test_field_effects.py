@@ -7,6 +7,7 @@ import pgmult
 from pgmult.core.averages import average
 from pgmult.fields import MultinomialGP
 from pgmult.fields.covariances import Matern
+from pgmult.fields.predictions import rows
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ class TestEffects:
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")
-def test_rows_are_averaged_by_the_run_itself_and_at_other_inputs():
+def test_rows_of_a_run_are_averaged_as_they_are_and_at_other_inputs():
     """Setting an input is what predicting at it and averaging would give."""
     table = {"year": [1990, 1991, 1995, 1990], "name": ["Ada", "Ben"] * 2, "n": [30, 9, 10, 30]}
     data = pgmult.read(table).field("year", "name", count="n")
@@ -86,6 +87,8 @@ def test_rows_are_averaged_by_the_run_itself_and_at_other_inputs():
         pgmult.fields.MultinomialGP(Matern(1.5, 10.0)), data,
         draws=20, tune=10, chains=1, random_seed=0, progressbar=False,
     )  # fmt: skip
-    np.testing.assert_allclose(average(run).draws, run.predict(inputs="seen").draws.mean(axis=1))
-    later = average(run, set={"year": 1993})
+    np.testing.assert_allclose(
+        average(over=rows(run)).draws, run.predict(inputs="seen").draws.mean(axis=1)
+    )
+    later = average(over=rows(run), set={"year": 1993})
     np.testing.assert_allclose(later.draws, run.predict({"year": [1993] * 3}).draws.mean(axis=1))
