@@ -23,9 +23,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import import_module
 from multiprocessing.spawn import get_executable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from numba import types
@@ -47,11 +47,8 @@ def _sets() -> dict[str, list[Any]]:
 @cache
 def kernels(kernel_set: str) -> list[tuple[Any, tuple[Any, ...]]]:
     """Compiled functions of a set and the types of their arguments; what takes longest last."""
-    compiled = []
-    for place, signature in _sets().get(kernel_set, ()):
-        module, name = place.split(":")
-        compiled.append((getattr(import_module(module), name), tuple(map(as_type, signature))))
-    return compiled
+    listed = _sets().get(kernel_set, ())
+    return [(resolve_name(place), tuple(map(as_type, signature))) for place, signature in listed]
 
 
 def as_type(written: Any) -> Any:
@@ -63,10 +60,7 @@ def as_type(written: Any) -> Any:
     """
     if isinstance(written, list):
         kind, fields = written[0], tuple(map(as_type, written[1:]))
-        if kind == "tuple":
-            return types.BaseTuple.from_types(fields)
-        module, name = kind.split(":")
-        return types.BaseTuple.from_types(fields, getattr(import_module(module), name))
+        return types.BaseTuple.from_types(fields, None if kind == "tuple" else resolve_name(kind))
     number, *array = written.split()
     kind = getattr(types, number)
     return types.Array(kind, int(array[0][:-1]), array[0][-1]) if array else kind

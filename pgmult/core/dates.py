@@ -34,8 +34,6 @@ def dates_of(times: AnyArray) -> NDArray[np.datetime64] | None:
         return None
     if all(isinstance(cell, str) for cell in times.tolist()):
         return _texts_as_dates(times.tolist())
-    if times.dtype.kind == "U":
-        return None
     numbers = whole_numbers(times)
     if numbers is not None and (written := _written_dates(numbers)) is not None:
         return written

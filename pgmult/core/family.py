@@ -13,7 +13,7 @@ same functions. A function is imported when it is first asked for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from types import MethodType
 from typing import Any, Protocol
 
@@ -50,8 +50,7 @@ class Verb:
 
     def load(self) -> Any:
         """The function."""
-        module, _, name = self.function.partition(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self.function)
 
     def refusal(self, run: Any) -> str:
         """Why it cannot answer for a run, in words; empty if it can."""

@@ -100,7 +100,7 @@ class Score:
     @classmethod
     def of_draws(
         cls, log_p: FloatArray, totals: IntArray, *, unit: IntArray | None = None,
-        times: IntArray | None = None, left_out: bool = True,
+        left_out: bool = True,
     ) -> "Score":  # fmt: skip
         """Score draws, which predict each observation given all others, or as they are.
 
@@ -112,21 +112,18 @@ class Score:
             Observations that an entry counts for.
         unit : int array, ``(num_entries,)``, optional
             Of each entry; by default entries are units.
-        times : int array, ``(num_entries,)``, optional
-            How many alike an entry stands for, once by default.
         left_out : bool
             Whether the draws have seen the observations.
         """
-        times = np.ones_like(totals) if times is None else times
         unit = np.arange(len(totals)) if unit is None else unit
         if left_out:
             left = leave_one_out(log_p)
             pooled, alone = left.log_p, left.by_chain
-            large = float(times @ (left.k > LARGE_K) / times.sum())
+            large = float(np.mean(left.k > LARGE_K))
         else:
             alone = logsumexp(log_p, axis=1) - np.log(log_p.shape[1])
             pooled, large = logsumexp(alone, axis=0) - np.log(len(alone)), 0.0
-        sums = np.array([np.bincount(unit, times * values) for values in (pooled, *alone)])
+        sums = np.array([np.bincount(unit, values) for values in (pooled, *alone)])
         return cls(sums[0], np.bincount(unit, totals).astype(np.int64), sums[1:], large)
 
     @property

@@ -17,14 +17,9 @@ _LEAST_VARIANCE = 1e-300  # inverses of smaller ones overflow
 
 def place_of(bad: NDArray[np.bool_]) -> str:
     """Words for the position of the first True."""
-    if bad.ndim == 0:
-        return ""
-    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    if bad.ndim == 1:
-        return f" at position {index[0]}"
-    if bad.ndim == 2:
-        return f" at row {index[0]}, column {index[1]}"
-    return f" at index {tuple(int(i) for i in index)}"
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+    forms = {0: "", 1: " at position {}", 2: " at row {}, column {}"}
+    return forms.get(bad.ndim, f" at index {index}").format(*index)
 
 
 def _as_numeric(value: ArrayLike, name: str) -> NDArray[Any]:
