@@ -80,10 +80,7 @@ class PredictiveChecks(Answer):
         """
         both = list(zip(*draws, strict=True))  # of the data, and of what the model makes
         names = tuple(both[0][0])
-        observed, made = (
-            np.array([[of[name] for name in names] for of in each], dtype=np.float64)
-            for each in both
-        )
+        observed, made = (np.array([[of[n] for n in names] for of in each], float) for each in both)
         p = np.asarray((made > observed).mean(axis=0) + 0.5 * (made == observed).mean(axis=0))
         excess = np.abs((observed - made).mean(axis=0)) / np.maximum(made.std(axis=0), 1e-300)
         size = dict(zip(names, excess.tolist(), strict=True))

@@ -219,12 +219,10 @@ class RunComparison(Comparison):
         """The name of the first run."""
         return self.names[0]
 
-    @property
-    def sentences(self) -> list[str]:
-        """Sentence that says which run predicts better, and by how much."""
+    def _sentence(self) -> str:
         gain, (one, other) = self.gains[1], self.names
         name = f"{one[:1].upper()}{one[1:]}"
-        return [f"{name} predicts {self.unit} {gain.word} {other}: {gain} nats."]
+        return f"{name} predicts {self.unit} {gain.word} {other}: {gain} nats."
 
 
 def between_two(names: object, scores: Iterable[Score], unit: str, how: str) -> RunComparison:

@@ -326,11 +326,8 @@ class Estimand(Answer, Checked):
             raise ValueError(f"each line must have one entry at each {along} (see .at(...))")
         order, others = np.argsort(x, kind="stable"), [a for a in self.axes if a != axis]
         (name, labels), *_ = (self.columns_of(others[0]) if others else {"": ["mean"]}).items()
-        values = [
-            np.moveaxis(numbers, place, 0).reshape(len(x), -1)[order]
-            for numbers in (self.mean, *self.interval())
-        ]
-        mean, lower, upper = values
+        numbers = np.moveaxis(np.array([self.mean, *self.interval()]), place + 1, 1)
+        mean, lower, upper = numbers.reshape(3, len(x), -1)[:, order]
         chosen = np.argsort(-mean.mean(axis=0), kind="stable")[:_MOST_LINES]
         if only is not None:
             chosen = find_labels(labels_of(labels, name), only, name)

@@ -230,11 +230,12 @@ class Report:
         targets = places | {section.key: section.key for section in shown if section.key}
         verdict = tag("div", tag("ul", [_bullet(s, targets) for s in self.verdict]), id="verdict")
         links = (tag("li", tag("a", title, href=f"#{place}")) for title, place in places.items())
-        contents = tag("nav", tag("ul", links), aria_label="On this page")
+        contents = None
+        if len(shown) >= _LONG:
+            contents = tag("nav", tag("ul", links), aria_label="On this page")
         notice = tag("p", self.notice, class_="notice", role="status") if self.notice else None
         style = joined(STYLE, self.style)
-        contents_if_long = contents if len(shown) >= _LONG else None
-        return page(self.title, notice, verdict, contents_if_long, sections, style=style)
+        return page(self.title, notice, verdict, contents, sections, style=style)
 
     def json(self) -> str:
         """The report for machines: verdict, the tables with whole numbers, facts."""

@@ -28,6 +28,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -272,10 +273,7 @@ def npz_members(path: Path, seed: int) -> Iterator[dict[str, Callable[[], IO[byt
             members = archive.infolist()
             if sum(member.file_size for member in members) > size:
                 raise ValueError("it is compressed")
-            yield {
-                member.filename.removesuffix(".npy"): lambda member=member: archive.open(member)  # type: ignore[misc]
-                for member in members
-            }
+            yield {x.filename.removesuffix(".npy"): partial(archive.open, x) for x in members}
 
 
 def read_npz(

@@ -166,11 +166,10 @@ class Table:
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> list[str]:
     """Lines of rows of cells, below each other; those of some columns stand to the right."""
-    columns = [
-        [cell.rjust(width) if to_right else cell.ljust(width) for cell in column]
-        for column, to_right in zip(zip(*rows, strict=True), right or repeat(False), strict=False)
-        for width in [max(map(len, column))]
-    ]
+    columns = []
+    for column, to_right in zip(zip(*rows, strict=True), right or repeat(False), strict=False):
+        width = max(map(len, column))
+        columns.append([cell.rjust(width) if to_right else cell.ljust(width) for cell in column])
     return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 

@@ -95,9 +95,8 @@ class Forest(Figure):
 
     def _row(self, row: int) -> Markup:
         """A row; the heads of its cells are read where there is no room above them."""
-        numbers = [
-            tag("td", column.cells[row], class_="number", data_label=column.head.strip())
-            for column in self.cells
+        beside = [
+            tag("td", c.cells[row], class_="number", data_label=c.head.strip()) for c in self.cells
         ]
         height = max(_ROW, 9 * len(self.mean) + 6)
         parts, said = [], []
@@ -114,7 +113,7 @@ class Forest(Figure):
         label = self.texts[row] if self.texts else ", ".join(said) or "no value"
         drawn = tag("svg", parts, class_="row", role="img", aria_label=label, width=_WIDTH,
                     height=height)  # fmt: skip
-        return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), numbers)
+        return tag("tr", tag("th", self.labels[row], scope="row"), tag("td", drawn), beside)
 
     def _marks(self, row: int) -> Iterator[tuple[float, float, float, int]]:
         """Points of a row that are there, with their ends and colour."""
