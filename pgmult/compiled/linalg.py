@@ -24,9 +24,8 @@ from .simd import (
 )
 from .streams import gamma, normal, open_stream
 
-_BLOCK = (
-    16  # rows, a multiple of 4: two columns of 200 rows and 8 lanes take half of a 48 KiB cache
-)
+# rows, a multiple of 4: two columns of 200 rows and 8 lanes take half of a 48 KiB cache
+_BLOCK = 16
 
 
 @jit(reassociate=True)
@@ -191,72 +190,44 @@ def row_at(i):
     return i * (i + 1) // 2 * WIDTH
 
 
-@jit(inline=True)
-def tile_less_products(a, r, p, c, stop):
-    """Four rows by two columns of lanes, less the products of their rows with two others.
-
-    Row r[q] of the tile begins at ``a[r[q]]``, its columns are c[0] and c[1] further on. What is
-    subtracted are the products of the first `stop` numbers of it with those from p[0] and p[1].
-    """
-    x00, x01 = load(a, r[0] + c[0]), load(a, r[0] + c[1])
-    x10, x11 = load(a, r[1] + c[0]), load(a, r[1] + c[1])
-    x20, x21 = load(a, r[2] + c[0]), load(a, r[2] + c[1])
-    x30, x31 = load(a, r[3] + c[0]), load(a, r[3] + c[1])
-    for k in range(0, stop, WIDTH):
-        left, right = load(a, p[0] + k), load(a, p[1] + k)
-        y = load(a, r[0] + k)
-        x00, x01 = subtract_product(x00, y, left), subtract_product(x01, y, right)
-        y = load(a, r[1] + k)
-        x10, x11 = subtract_product(x10, y, left), subtract_product(x11, y, right)
-        y = load(a, r[2] + k)
-        x20, x21 = subtract_product(x20, y, left), subtract_product(x21, y, right)
-        y = load(a, r[3] + k)
-        x30, x31 = subtract_product(x30, y, left), subtract_product(x31, y, right)
-    return x00, x01, x10, x11, x20, x21, x30, x31
-
-
-@jit(inline=True)
-def store_tile(a, r, c, tile):
-    """Write a tile, its second column first: where rows or columns repeat, the first one stays."""
-    store(a, r[3] + c[1], tile[7])
-    store(a, r[2] + c[1], tile[5])
-    store(a, r[1] + c[1], tile[3])
-    store(a, r[0] + c[1], tile[1])
-    store(a, r[3] + c[0], tile[6])
-    store(a, r[2] + c[0], tile[4])
-    store(a, r[1] + c[0], tile[2])
-    store(a, r[0] + c[0], tile[0])
-
-
-@jit(inline=True)
-def eliminate_tile(a, r, p, c, left, across, right):
-    """Finish a tile of a Cholesky factor below rows p, which are finished.
-
-    ``[[1 / left, 0], [across, 1 / right]]`` is the factor at rows p and columns c.
-    """
-    x00, x01, x10, x11, x20, x21, x30, x31 = tile_less_products(a, r, p, c, c[0])
-    x00, x10 = multiply(x00, left), multiply(x10, left)
-    x20, x30 = multiply(x20, left), multiply(x30, left)
-    x01 = multiply(subtract_product(x01, x00, across), right)
-    x11 = multiply(subtract_product(x11, x10, across), right)
-    x21 = multiply(subtract_product(x21, x20, across), right)
-    x31 = multiply(subtract_product(x31, x30, across), right)
-    store_tile(a, r, c, (x00, x01, x10, x11, x20, x21, x30, x31))
-
-
 @jit
 def _eliminate_packed(a, i, rows, j):
-    """Finish columns j and j + 1 of up to four packed rows i, ..., all beyond row j + 1."""
-    p, c = (row_at(j), row_at(j + 1)), (j * WIDTH, (j + 1) * WIDTH)
+    """Finish columns j and j + 1 of up to four packed rows i, ..., all beyond row j + 1.
+
+    A tile of four rows by two columns stays in registers while the products of its rows with rows
+    j and j + 1, which are finished, are subtracted. Its second column is written first: where rows
+    repeat, the first one stays.
+    """
+    left_row, right_row, c, d = row_at(j), row_at(j + 1), j * WIDTH, (j + 1) * WIDTH
     r0 = row_at(i)
-    r = (
-        r0,
-        row_at(i + 1) if rows > 1 else r0,
-        row_at(i + 2) if rows > 2 else r0,
-        row_at(i + 3) if rows > 3 else r0,
-    )
-    left, across, right = load(a, p[0] + c[0]), load(a, p[1] + c[0]), load(a, p[1] + c[1])
-    eliminate_tile(a, r, p, c, left, across, right)
+    r1 = row_at(i + 1) if rows > 1 else r0
+    r2 = row_at(i + 2) if rows > 2 else r0
+    r3 = row_at(i + 3) if rows > 3 else r0
+    x00, x01 = load(a, r0 + c), load(a, r0 + d)
+    x10, x11 = load(a, r1 + c), load(a, r1 + d)
+    x20, x21 = load(a, r2 + c), load(a, r2 + d)
+    x30, x31 = load(a, r3 + c), load(a, r3 + d)
+    for k in range(0, c, WIDTH):
+        left, right = load(a, left_row + k), load(a, right_row + k)
+        y = load(a, r0 + k)
+        x00, x01 = subtract_product(x00, y, left), subtract_product(x01, y, right)
+        y = load(a, r1 + k)
+        x10, x11 = subtract_product(x10, y, left), subtract_product(x11, y, right)
+        y = load(a, r2 + k)
+        x20, x21 = subtract_product(x20, y, left), subtract_product(x21, y, right)
+        y = load(a, r3 + k)
+        x30, x31 = subtract_product(x30, y, left), subtract_product(x31, y, right)
+    left, across, right = load(a, left_row + c), load(a, right_row + c), load(a, right_row + d)
+    x00, x10 = multiply(x00, left), multiply(x10, left)
+    x20, x30 = multiply(x20, left), multiply(x30, left)
+    store(a, r3 + d, multiply(subtract_product(x31, x30, across), right))
+    store(a, r2 + d, multiply(subtract_product(x21, x20, across), right))
+    store(a, r1 + d, multiply(subtract_product(x11, x10, across), right))
+    store(a, r0 + d, multiply(subtract_product(x01, x00, across), right))
+    store(a, r3 + c, x30)
+    store(a, r2 + c, x20)
+    store(a, r1 + c, x10)
+    store(a, r0 + c, x00)
 
 
 @jit
@@ -424,19 +395,3 @@ def sample_diagonal_posteriors(
                 if not math.isfinite(out[r, i]):
                     return 1 + r
     return 0
-
-
-# --------------------------------------------------------------------------- many small systems
-
-
-@jit
-def invert_rows(worker, start, stop, matrices, inverses, log_dets, is_definite):
-    """Inverses and log determinants of the matrices that are positive definite."""
-    for r in range(start, stop):
-        root = matrices[r].copy()
-        is_definite[r] = cholesky(root) == 0
-        if is_definite[r]:
-            log_dets[r] = 0.0
-            for i in range(root.shape[0]):
-                log_dets[r] += 2.0 * math.log(root[i, i])
-            inverses[r] = inverse_from_root(root)

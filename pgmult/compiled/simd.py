@@ -7,6 +7,8 @@ registers are narrower. With Numba's JIT switched off it is a numpy array of len
 everything else stays as it is.
 """
 
+from functools import wraps
+
 import numpy as np
 from llvmlite import ir
 from numba.core import config, types
@@ -50,17 +52,31 @@ def _operation(in_python):
     return (lambda code: in_python) if config.DISABLE_JIT else intrinsic
 
 
+def _lane_by_lane(in_python):
+    """An `_operation` on lanes of one type that gives such lanes: ``build(builder, *lanes)``."""
+
+    def operation(build):
+        @wraps(build)
+        def typed(typing_context, *lanes):
+            def code(context, builder, signature, arguments):
+                return build(builder, *arguments)
+
+            return lanes[0](*lanes), code
+
+        return _operation(in_python)(typed)
+
+    return operation
+
+
 def _constant(lanes, value):
-    return ir.Constant(lanes.vector, [value] * WIDTH)
+    return ir.Constant(lanes.type, [value] * WIDTH)
 
 
-def _call(builder, name, lanes, arguments):
-    """One of LLVM's functions on floating-point vectors."""
-    name = f"llvm.{name}.v{WIDTH}f{lanes.element.bitwidth}"
-    function = builder.module.globals.get(name) or ir.Function(
-        builder.module, ir.FunctionType(lanes.vector, [lanes.vector] * len(arguments)), name
-    )
-    return builder.call(function, arguments)
+def _call(builder, name, x):
+    """One of LLVM's functions of a floating-point vector."""
+    name = f"llvm.{name}.v{WIDTH}{x.type.element.intrinsic_name}"
+    kind = ir.FunctionType(x.type, [x.type])
+    return builder.call(builder.module.declare_intrinsic(name, (), kind), [x])
 
 
 @_operation(lambda flat, offset: flat[offset : offset + WIDTH].copy())
@@ -81,9 +97,8 @@ def fetch(typing_context, flat, offset):
     def code(context, builder, signature, arguments):
         address = _address(context, builder, signature.args[0], *arguments)
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        name = "llvm.prefetch.p0i8"
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         how = (ir.Constant(number, value) for value in (0, 3, 1))  # to read, all caches, data
         builder.call(function, [builder.bitcast(address, byte), *how])
         return context.get_dummy_value()
@@ -118,50 +133,40 @@ def splat(typing_context, x):
     return _LANES[x](x), code
 
 
-@_operation(lambda x, y: x + y)
-def add(typing_context, x, y):
+@_lane_by_lane(lambda x, y: x + y)
+def add(builder, x, y):
     """Lane by lane, x + y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fadd(*arguments)
+    return builder.fadd(x, y)
 
 
-@_operation(lambda x, y: x - y)
-def subtract(typing_context, x, y):
+@_lane_by_lane(lambda x, y: x - y)
+def subtract(builder, x, y):
     """Lane by lane, x - y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fsub(*arguments)
+    return builder.fsub(x, y)
 
 
-@_operation(lambda x, y: x * y)
-def multiply(typing_context, x, y):
+@_lane_by_lane(lambda x, y: x * y)
+def multiply(builder, x, y):
     """Lane by lane, x * y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fmul(*arguments)
+    return builder.fmul(x, y)
 
 
-@_operation(lambda x, y: x / y)
-def divide(typing_context, x, y):
+@_lane_by_lane(lambda x, y: x / y)
+def divide(builder, x, y):
     """Lane by lane, x / y."""
-    return x(x, y), lambda context, builder, signature, arguments: builder.fdiv(*arguments)
+    return builder.fdiv(x, y)
 
 
-@_operation(lambda total, x, y: total + x * y)
-def add_product(typing_context, total, x, y):
+@_lane_by_lane(lambda total, x, y: total + x * y)
+def add_product(builder, total, x, y):
     """Lane by lane, total + x * y."""
-
-    def code(context, builder, signature, arguments):
-        total, x, y = arguments
-        return builder.fadd(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
-
-    return x(x, x, x), code
+    return builder.fadd(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
 
 
-@_operation(lambda total, x, y: total - x * y)
-def subtract_product(typing_context, total, x, y):
+@_lane_by_lane(lambda total, x, y: total - x * y)
+def subtract_product(builder, total, x, y):
     """Lane by lane, total - x * y."""
-
-    def code(context, builder, signature, arguments):
-        total, x, y = arguments
-        return builder.fsub(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
-
-    return x(x, x, x), code
+    return builder.fsub(total, builder.fmul(x, y, flags=_FUSED), flags=_FUSED)
 
 
 @_operation(lambda x: x.astype(np.float32))
@@ -182,52 +187,33 @@ def widen(typing_context, x):
     )
 
 
-@_operation(lambda x: 1.0 / np.sqrt(np.where(x > 0.0, x, np.nan)))
-def reciprocal_root(typing_context, x):
+@_lane_by_lane(lambda x: 1.0 / np.sqrt(np.where(x > 0.0, x, np.nan)))
+def reciprocal_root(builder, x):
     """Lane by lane, 1 / sqrt(x); nan for negative x."""
-
-    def code(context, builder, signature, arguments):
-        return builder.fdiv(_constant(x, 1.0), _call(builder, "sqrt", x, arguments))
-
-    return x(x), code
+    return builder.fdiv(_constant(x, 1.0), _call(builder, "sqrt", x))
 
 
-@_operation(lambda x: -np.abs(x))
-def minus_absolute(typing_context, x):
+@_lane_by_lane(lambda x: -np.abs(x))
+def minus_absolute(builder, x):
     """Lane by lane, -abs(x)."""
-
-    def code(context, builder, signature, arguments):
-        return builder.fneg(_call(builder, "fabs", x, arguments))
-
-    return x(x), code
+    return builder.fneg(_call(builder, "fabs", x))
 
 
-@_operation(lambda x, y, above, otherwise: np.where(x > y, above, otherwise))
-def where_above(typing_context, x, y, above, otherwise):
+@_lane_by_lane(lambda x, y, above, otherwise: np.where(x > y, above, otherwise))
+def where_above(builder, x, y, above, otherwise):
     """Lane by lane, `above` where x > y and `otherwise` elsewhere, nan included."""
-
-    def code(context, builder, signature, arguments):
-        x, y, above, otherwise = arguments
-        return builder.select(builder.fcmp_ordered(">", x, y), above, otherwise)
-
-    return x(x, x, x, x), code
+    return builder.select(builder.fcmp_ordered(">", x, y), above, otherwise)
 
 
-@_operation(lambda x: np.cumsum(x, dtype=x.dtype))
-def running_sums(typing_context, x):
+@_lane_by_lane(lambda x: np.cumsum(x, dtype=x.dtype))
+def running_sums(builder, x):
     """Sums of the first 1, 2, ..., 8 lanes."""
-
-    def code(context, builder, signature, arguments):
-        (total,) = arguments
-        zeros = _constant(x, 0.0)
-        for shift in (1, 2, 4):  # lanes from 8 on are those of `total`
-            lanes = [max(0, lane - shift + WIDTH) for lane in range(WIDTH)]
-            places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), lanes)
-            moved = builder.shuffle_vector(zeros, total, places)
-            total = builder.fadd(total, moved)
-        return total
-
-    return x(x), code
+    total, zeros = x, _constant(x, 0.0)
+    for shift in (1, 2, 4):  # lanes from 8 on are those of `total`
+        lanes = [max(0, lane - shift + WIDTH) for lane in range(WIDTH)]
+        places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), lanes)
+        total = builder.fadd(total, builder.shuffle_vector(zeros, total, places))
+    return total
 
 
 @_operation(lambda x: x[-1])
@@ -257,16 +243,12 @@ _SHIFT = 1.5 * 2.0**52  # a sum with it ends in an integer's bits
 _ARTANH_TOP, _ARTANH_REST = 2.0 / 29.0, tuple(2.0 / k for k in range(27, 0, -2))
 
 
-@_operation(lambda x, shifted: np.ldexp(x, (shifted - _SHIFT).astype(np.int64)))
-def times_power(typing_context, x, shifted):
+@_lane_by_lane(lambda x, shifted: np.ldexp(x, (shifted - _SHIFT).astype(np.int64)))
+def times_power(builder, x, shifted):
     """Lane by lane, x 2**n of an integer n given as n + _SHIFT; all must be normal numbers."""
-
-    def code(context, builder, signature, arguments):
-        bits, n = (builder.bitcast(argument, _BITS) for argument in arguments)
-        exponent = builder.shl(n, ir.Constant(_BITS, [52] * WIDTH))
-        return builder.bitcast(builder.add(bits, exponent), x.vector)
-
-    return x(x, x), code
+    bits, n = (builder.bitcast(lanes, _BITS) for lanes in (x, shifted))
+    exponent = builder.shl(n, ir.Constant(_BITS, [52] * WIDTH))
+    return builder.bitcast(builder.add(bits, exponent), x.type)
 
 
 @jit

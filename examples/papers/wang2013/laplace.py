@@ -75,7 +75,8 @@ from numpy.typing import ArrayLike
 
 from examples.papers.climb import Climb
 from examples.papers.wang2013.derivatives import RowObjectives, check_derivatives, trace_gradient
-from pgmult.compiled.linalg import invert_rows
+from pgmult.compiled.jit import jit
+from pgmult.compiled.linalg import cholesky, inverse_from_root
 from pgmult.compiled.rows import over_rows
 from pgmult.core.arguments import as_flag, as_kind, as_real
 from pgmult.core.typing import BoolArray, FloatArray, IntArray
@@ -337,6 +338,19 @@ def _precision(objectives: RowObjectives, theta: FloatArray) -> FloatArray:
     return -objectives.hessian(theta, np.arange(len(theta)))
 
 
+@jit
+def _invert_rows(worker, start, stop, matrices, inverses, log_dets, is_definite):
+    """Inverses and log determinants of the matrices that are positive definite."""
+    for r in range(start, stop):
+        root = matrices[r].copy()
+        is_definite[r] = cholesky(root) == 0
+        if is_definite[r]:
+            log_dets[r] = 0.0
+            for i in range(root.shape[0]):
+                log_dets[r] += 2.0 * math.log(root[i, i])
+            inverses[r] = inverse_from_root(root)
+
+
 def _inverses(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Inverses and log determinants of precisions, and which are positive definite.
 
@@ -345,7 +359,7 @@ def _inverses(precision: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]
     precision = np.ascontiguousarray(precision)
     cov, log_dets = np.zeros_like(precision), np.zeros(len(precision))
     is_definite = np.empty(len(precision), dtype=np.bool_)
-    over_rows(invert_rows, len(precision), precision, cov, log_dets, is_definite, grain=_GRAIN)
+    over_rows(_invert_rows, len(precision), precision, cov, log_dets, is_definite, grain=_GRAIN)
     for r in np.flatnonzero(~is_definite & np.isfinite(precision).all(axis=(1, 2))):
         values, vectors = np.linalg.eigh(precision[r])
         values = np.abs(values)
