@@ -42,12 +42,15 @@ def _refuse(bad: Any, array: NDArray[Any], name: str, wanted: str, hint: str = "
         raise ValueError(f"{name} must {wanted}, got {got}")
 
 
-def refuse_rows(bad: NDArray[np.bool_], cells: NDArray[Any], name: str, wanted: str) -> None:
+def refuse_rows(
+    bad: NDArray[np.bool_], cells: NDArray[Any], name: str, wanted: str, hint: str = ""
+) -> None:
     """Raise ValueError with the cell of a column in the first of the bad rows, if there is one."""
     if bad.any():
         row = int(np.argmax(bad))
         got = f"{cells[row]:g}" if cells.dtype.kind == "f" else f"{cells[row]}"
-        raise ValueError(f"column {name!r} must {wanted}, got {got} at row {row}")
+        more = f" ({hint})" if hint else ""
+        raise ValueError(f"column {name!r} must {wanted}, got {got} at row {row}{more}")
 
 
 def as_finite(value: ArrayLike, name: str) -> NDArray[np.float64]:
