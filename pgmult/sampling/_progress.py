@@ -40,6 +40,7 @@ class Progress:
         self._line: StatusLine | _Display = _Display() if shows else line
         self._log = not shows and line.is_open and not line.is_terminal
         self.enabled = enabled and (shows or line.is_open)
+        self.watches = self.enabled and not self._log  # a line that shows log likelihoods
         self._total = total
         self._began = self._said = time.monotonic()
         self._speeds: deque[tuple[float, int]] = deque([(self._began, start)])
@@ -47,11 +48,6 @@ class Progress:
         self._worth, self._weighed = math.nan, self._began
         self._compiled = compilations().done if self.enabled else 0
         self._said_compiling = False
-
-    @property
-    def watches(self) -> bool:
-        """Whether a line is rewritten, which takes the latest log likelihoods."""
-        return self.enabled and not self._log
 
     def show(
         self, done: int, log_likelihoods: Sequence[float], doing: str,

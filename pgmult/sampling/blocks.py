@@ -32,7 +32,6 @@ Sums(exact=(array([3]),), rounded=(array([0.3]),))
 """
 
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -205,9 +204,6 @@ class SweepsInBlocks(Generic[Data, State]):
         self, ask: Ask, rng: Generator | None, state: State, held: object, data: Data
     ) -> tuple[State, object, Sums]:
         """The answer of one block to a question of the shared step."""
-        if ask.of_held:
-            sums = getattr(held, ask.method)(*ask.arrays)
-            return state, held, Sums((), sums if isinstance(sums, tuple) else (sums,))
         return getattr(self, ask.method)(rng, state, held, data, *ask.arrays)  # type: ignore[no-any-return]
 
     def summary_table(self, state: State, data: Data) -> object:
@@ -265,8 +261,6 @@ class SampledInBlocks(Sampled[Data, State], SweepsInBlocks[Data, State]):
         self, ask: Ask, rng: Generator | None, state: State, held: object, data: Data
     ) -> tuple[State, object, Sums]:
         """The answer of one block to a question of the shared step."""
-        if ask.of_held:
-            return super().answer(ask, rng, state, held, data)
         return getattr(self._sampler(data), ask.method)(rng, state, held, *ask.arrays)  # type: ignore[no-any-return]
 
 
@@ -315,13 +309,10 @@ class Total:
     nodes : dict from (level, index) to tuple of arrays
         Sums of `rounded` over the blocks ``index * 2**level, ..., (index + 1) * 2**level - 1``,
         whose siblings are not known yet.
-    cpu : float
-        Seconds that the blocks took, of processors.
     """
 
     exact: list[NDArray[Any]] = field(default_factory=list)
     nodes: dict[tuple[int, int], tuple[FloatArray, ...]] = field(default_factory=dict)
-    cpu: float = 0.0
 
     def add(self, b: int, sums: Sums) -> None:
         """Add block b."""
@@ -334,12 +325,10 @@ class Total:
             self.add_exact(other.exact)
         for node, values in other.nodes.items():
             self.put(node, values)
-        self.cpu += other.cpu
 
     def narrowed(self) -> "Total":
         """The same with integers in the smallest dtype that holds them, to be sent elsewhere."""
-        exact = [value.astype(_least_type(value)) for value in self.exact]
-        return Total(exact, self.nodes, self.cpu)
+        return Total([value.astype(_least_type(value)) for value in self.exact], self.nodes)
 
     def result(self, num_blocks: int) -> Sums:
         """The sums, when all blocks are there.
@@ -553,7 +542,11 @@ class Shard(Generic[Data, State]):
         """
 
         def move(rng: Any, here: State, of: Data, i: int, _: int) -> Moved[State]:
-            return self.model.answer(ask, rng, here, moved.held[i], of)
+            held = moved.held[i]
+            if not ask.of_held:
+                return self.model.answer(ask, rng, here, held, of)
+            sums = getattr(held, ask.method)(*ask.arrays)
+            return here, held, Sums((), sums if isinstance(sums, tuple) else (sums,))
 
         seed = (key, number) if ask.draws else None
         answered = self._each(seed, moved.state, move, len(moved.held))
@@ -622,16 +615,15 @@ def _total(act: Callable[[int, int], Sums], count: int, first: int, workers: int
     left = iter(range(count))
 
     def work(worker: int) -> None:
-        began, mine = time.thread_time(), Total()
+        mine = Total()
         for i in left:
             sums = act(i, worker)
             mine.add_exact(sums.exact)
             with lock:  # siblings meet here, so that few nodes are in memory
                 total.put((0, first + i), sums.rounded)
-        with lock:
-            if mine.exact:  # else there was no block left for this worker
+        if mine.exact:  # else there was no block left for this worker
+            with lock:
                 total.add_exact(mine.exact)
-            total.cpu += time.thread_time() - began
 
     if workers == 1:
         work(0)

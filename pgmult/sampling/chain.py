@@ -90,7 +90,7 @@ class Chain:
             To find a start with.
         """
         self._began = time.perf_counter()
-        self._recorder, self._rows = recorder, rows
+        self.recorder, self.rows = recorder, rows
         plan = self._plan
         if self.state is None and plan.starts is not None:
             starts = plan.starts
@@ -105,13 +105,13 @@ class Chain:
     def step(self) -> dict[str, NDArray[Any]] | None:
         """One sweep: what is kept of it, if it is a draw."""
         tune, thin = self._plan.settings.tune, self._plan.settings.thin
-        state, sweep = self._rows.step(self.rng), self.sweep + 1
+        state, sweep = self.rows.step(self.rng), self.sweep + 1
         values = None
         if sweep > tune and (sweep - tune) % thin == 0:
             due = self._plan.settings.due((sweep - tune) // thin)
-            values = self._values(*self._rows.values(due))
+            values = self._values(*self.rows.values(due))
             self.log_likelihood = float(values[LOG_LIKELIHOOD])
-            self._recorder.append(values)
+            self.recorder.append(values)
         self._reach(state, sweep)
         return values
 
@@ -122,32 +122,22 @@ class Chain:
 
     def look(self) -> None:
         """Work out the log likelihood for the progress line, now and then."""
-        if time.monotonic() > self._shown + self._rows.show_seconds:
-            self.log_likelihood, _ = self._rows.values(())
+        if time.monotonic() > self._shown + self.rows.show_seconds:
+            self.log_likelihood, _ = self.rows.values(())
             self._shown = time.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time to commit."""
-        return self._rows.due(self._recorder)
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it can be written down after any sweep: rows elsewhere are as at their cut."""
-        return isinstance(self._rows, RowsHere)
 
     def commit(self) -> None:
         """Write a checkpoint; files that only the one before needs are removed after it."""
-        self._rows.save()
-        self._parts = self._rows.parts
+        self.rows.save()
+        self._parts = self.rows.parts
         clocks = {"sweep": self.sweep, "seconds": self.seconds + self.clock}
         where = {"state": self.state, "parts": [list(entry) for entry in self._parts]}
-        self._recorder.commit({**clocks, "generator": self._generator, **where})
-        self._rows.saved()
+        self.recorder.commit({**clocks, "generator": self._generator, **where})
+        self.rows.saved()
 
     def end(self) -> None:
         """Free what its rows took, and stop the clock."""
-        self._rows.end()
+        self.rows.end()
         self.seconds += self.clock
 
 

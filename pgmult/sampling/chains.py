@@ -200,12 +200,13 @@ class Chains:
         try:
             while self._goes_on(chain):
                 self._sweep(chain)
-                if chain.is_due:
+                if chain.rows.due(chain.recorder):
                     chain.commit()
             failed = False
         finally:
             try:
-                if not self._abandoned and (chain.is_here or not failed):
+                is_whole = isinstance(chain.rows, RowsHere)  # elsewhere rows are as at their cut
+                if not self._abandoned and (is_whole or not failed):
                     chain.commit()
             finally:
                 chain.end()

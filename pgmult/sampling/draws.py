@@ -10,6 +10,7 @@ methods of the model.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -276,15 +277,12 @@ class Draws(Mapping[str, NDArray[Any]]):
         ValueError
             If the draws do not know where they are.
         """
-        find = self._known().find_data
-        try:
-            data = None if find is None else find()
-        except FileNotFoundError:  # draws that were saved without their data
-            data = None
-        if data is None:
-            why = "these draws were saved without them (those of pgmult.sample know theirs)"
-            raise ValueError(f"data must be given, for {why}")
-        return data
+        find = self._known().find_inputs
+        with suppress(FileNotFoundError):  # draws that were saved without their data
+            if find is not None:
+                return find()["data"]
+        why = "these draws were saved without them (those of pgmult.sample know theirs)"
+        raise ValueError(f"data must be given, for {why}")
 
     def is_of(self, data: object) -> bool:
         """Are these the data that the draws were conditioned on, to the last bit?

@@ -23,7 +23,6 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,7 +66,7 @@ class Goal(NamedTuple):
     worth: float
     seconds: float
     settles: bool = False
-    shares: Mapping[str, float] = MappingProxyType({})
+    shares: Mapping[str, float] = {}
     least_draws: int = _FIRST_LOOK
 
     @property
@@ -122,24 +121,11 @@ def as_goal(until: Any) -> Goal | None:
     return Goal(text.strip(), worth, seconds)
 
 
-def watched(model: object, kept: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Return the variables by which a run is judged: main results among those that it keeps.
-
-    The model's ``monitored``, or else the first variable that chains can be expected to agree on.
-
-    Parameters
-    ----------
-    model : Model
-    kept : mapping from a variable to the names of its axes
-    """
-    traits = traits_of(model)
-    main = [name for name in traits.monitored if name in kept]
-    judged = [name for name, axes in kept.items() if traits.basis_dims.isdisjoint(axes)]
-    return main or list(judged or kept)[:1]
-
-
 class Watch:
     """Monitor of a run: its main results, its log likelihoods and its goal.
+
+    Main results are the model's ``monitored``, among the variables of which every draw is kept, or
+    else the first that chains can be expected to agree on.
 
     Parameters
     ----------
@@ -156,12 +142,13 @@ class Watch:
     def __init__(self, model: Any, settings: Settings, goal: Goal | None):
         traits, chains = traits_of(model), settings.chains
         names = [name for name in settings.keep if name not in settings.every]
-        dims = {name: tuple(model.dims[name]) for name in names}
+        main = [name for name in traits.monitored if name in names]
+        judged = [name for name in names if traits.basis_dims.isdisjoint(model.dims[name])]
         self.goal = None if goal is None else goal.of(traits, chains)
         self._settings = settings
         self._monitored = [
-            Trace(name, chains, labelled=not traits.label_dims.isdisjoint(dims[name]))
-            for name in watched(model, dims)
+            Trace(name, chains, labelled=not traits.label_dims.isdisjoint(model.dims[name]))
+            for name in main or (judged or names)[:1]
         ]
         self._score = Trace(LOG_LIKELIHOOD, chains, labelled=False)
         self.traces = {trace.name: trace for trace in (*self._monitored, self._score)}

@@ -5,7 +5,7 @@ Functions that need this ask the origin, and raise an error if there is none.
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,15 +28,15 @@ class Origin:
     data_hash : str or None
         Of the data's encoding: see `pgmult.sampling.codec.fingerprint`. None where the data cannot
         be encoded.
-    find_data : callable or None
-        Returns the data where they are available: in the process that sampled, and in a run
-        directory.
+    find_inputs : callable or None
+        Returns a mapping with the "data" where they are available: in the process that sampled, and
+        in a run directory.
     """
 
     model: Any
     link: Any
     data_hash: str | None
-    find_data: Callable[[], Any] | None = field(default=None, repr=False)
+    find_inputs: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, model: Any, data: Any) -> "Origin":
@@ -47,7 +47,7 @@ class Origin:
             data_hash = fingerprint(data)
         except TypeError:  # data of a type that no file holds
             data_hash = None
-        return cls(model, link, data_hash, partial(_itself, data))
+        return cls(model, link, data_hash, partial(dict, data=data))
 
     def encoded(self) -> dict[str, object]:
         """The origin in types that JSON has, for a run directory."""
@@ -67,15 +67,7 @@ class Origin:
         model = stored_model(run, model, modules)
         with reading(run.path / "meta.json"):
             link = decode(run.meta["link"], modules=modules)
-        return cls(model, link, run.meta["data_hash"], partial(_stored_data, run, modules))
-
-
-def _itself(data: object) -> object:
-    return data
-
-
-def _stored_data(run: RunReader, modules: Collection[str]) -> object:
-    return run.inputs(modules)["data"]
+        return cls(model, link, run.meta["data_hash"], partial(run.inputs, modules))
 
 
 def stored_model(run: RunReader, model: object, modules: Collection[str]) -> Any:

@@ -173,33 +173,29 @@ def check_blocks(cluster: object, model: Any, keep: Sequence[str]) -> None:
 
 
 def as_keep(
-    keep: object, draws: object, model: object, cluster: object
+    keep: object, draws: object, model: Any, cluster: object
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """The variables to keep, and every how manyth draw of those of which not all are."""
-    if not isinstance(keep, Mapping):
-        return _as_names(keep, model, cluster), {}
-    names = as_strings(list(keep), "keep")
-    every = {name: as_positive_int(keep[name], "keep", 1, MOST_SWEEPS) for name in names}
-    if (most := max(every.values(), default=1)) > as_positive_int(draws, "draws"):
-        raise ValueError(f"keep must be at most the {draws} draws of a chain, got {most}")
-    return _as_names(names, model, cluster), {name: n for name, n in every.items() if n > 1}
-
-
-def _as_names(keep: object, model: Any, cluster: object) -> tuple[str, ...]:
     if keep is None:
         names = tuple(traits_of(model).default_keep)
         if cluster is None:
-            return names
+            return names, {}
         as_block_model(model)
-        return tuple(name for name in names if not is_of_rows(model, name))
-    names = tuple(dict.fromkeys(as_strings([keep] if isinstance(keep, str) else keep, "keep")))
+        return tuple(name for name in names if not is_of_rows(model, name)), {}
+    listed = [keep] if isinstance(keep, str) else list(keep) if isinstance(keep, Mapping) else keep
+    names = tuple(dict.fromkeys(as_strings(listed, "keep")))
+    every = {}
+    if isinstance(keep, Mapping):
+        every = {name: as_positive_int(keep[name], "keep", 1, MOST_SWEEPS) for name in names}
+        if (most := max(every.values(), default=1)) > as_positive_int(draws, "draws"):
+            raise ValueError(f"keep must be at most the {draws} draws of a chain, got {most}")
     if LOG_LIKELIHOOD in names:
         raise ValueError("keep must not name log_likelihood, which is always in sample_stats")
     for name in names:
         if name not in model.dims:
             known = ", ".join(of for of in model.dims if of != LOG_LIKELIHOOD)
             raise ValueError(f"keep must name variables of the model, got {name!r}; {known}")
-    return names
+    return names, {name: n for name, n in every.items() if n > 1}
 
 
 def _begin(

@@ -162,19 +162,17 @@ class Posterior(Draws):
         arrays = {**self, **self.sample_stats}
         apart = {name: self.every.get(name, 1) for name in arrays}
         inputs = {"data": self.data, "starts": None} if with_data else None
+        zeros = [0.0] * self.num_chains
         with RunWriter.create(as_path(path), meta, self.coords, inputs) as run:
             for i in range(self.num_chains):
-                chain = run.chain(i)
+                chain, seconds = run.chain(i), self.attrs.get("seconds", zeros)[i]
                 chain.begin({n: np.empty(a.shape[2:], a.dtype) for n, a in arrays.items()})
                 for draw in range(self.num_draws):
                     due = [name for name, every in apart.items() if (draw + 1) % every == 0]
                     chain.append({name: arrays[name][i, draw // apart[name]] for name in due})
                     if chain.due():
-                        chain.commit({"sweep": draw + 1, "seconds": self._seconds(i)})
-                chain.commit({"sweep": self.num_draws, "seconds": self._seconds(i)})
-
-    def _seconds(self, chain: int) -> float:
-        return float(self.attrs["seconds"][chain]) if "seconds" in self.attrs else 0.0
+                        chain.commit({"sweep": draw + 1, "seconds": seconds})
+                chain.commit({"sweep": self.num_draws, "seconds": seconds})
 
     def to_arviz(self, data: object = None, *, random_seed: int = 0) -> Any:
         """The draws for ArviZ: InferenceData of ArviZ 0.x, an xarray DataTree of ArviZ 1.x.

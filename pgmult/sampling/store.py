@@ -34,7 +34,7 @@ import secrets
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
@@ -145,6 +145,18 @@ class Counters(NamedTuple):
 class RunReader:
     """A run directory, open for reading; another process may be writing to it.
 
+    Attributes
+    ----------
+    path : Path
+    meta : dict
+        What ``meta.json`` says.
+    num_chains : int
+        Of the run, begun or not.
+    names : list of str
+        Everything that is kept: variables, then sample statistics.
+    every : dict
+        Thinning interval of each thinned variable.
+
     Raises
     ------
     FileNotFoundError
@@ -167,24 +179,12 @@ class RunReader:
             if schema != SCHEMA:
                 wanted = f"this pgmult reads schema {SCHEMA}"
                 raise ValueError(f"{wanted}, got {schema} (written by pgmult {version})")
+            self.num_chains = int(self.meta["chains"])
+            self.every: dict[str, int] = dict(self.meta["every"])
+            self.names = [*self.meta["dims"], *self.meta["sample_stats"]]
             for folder in map(self._folder, range(self.num_chains)):
                 if folder.is_symlink() or not folder.is_dir():
                     raise ValueError(f"{folder.name} of {self.num_chains} chains is no folder")
-
-    @property
-    def num_chains(self) -> int:
-        """Chains of the run, begun or not."""
-        return int(self.meta["chains"])
-
-    @property
-    def names(self) -> list[str]:
-        """Everything that is kept: variables, then sample statistics."""
-        return [*self.meta["dims"], *self.meta["sample_stats"]]
-
-    @property
-    def every(self) -> dict[str, int]:
-        """Thinning interval of each thinned variable."""
-        return dict(self.meta["every"])
 
     def coords(self) -> dict[str, NDArray[Any]]:
         """Labels of the labelled axes."""
@@ -289,7 +289,7 @@ class RunReader:
         return read_bundle(self.path / place, self._seed(place), names, *more, **how)
 
 
-class RunWriter(RunReader):
+class RunWriter(RunReader, AbstractContextManager["RunWriter"]):
     """A run directory that this process, and no other, writes to. Use it in a ``with`` block."""
 
     def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
@@ -343,9 +343,6 @@ class RunWriter(RunReader):
             lock.close()
             raise
         return cls(path, lock)
-
-    def __enter__(self) -> "RunWriter":
-        return self
 
     def __exit__(self, kind: object, *error: object) -> None:
         self._lock.close()

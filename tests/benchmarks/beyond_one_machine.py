@@ -47,8 +47,7 @@ class Watched:
 
     def run(self, task, home):
         done = self.executor.run(task, home)
-        cpu = 0.0 if done.total is None else done.total.cpu
-        self.done.append((replace(task, parts=()), done._replace(total=None), cpu))
+        self.done.append((replace(task, parts=()), done._replace(total=None), done.seconds))
         return done
 
     def close(self):

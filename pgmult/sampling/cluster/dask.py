@@ -61,13 +61,8 @@ class DaskCluster(Patient):
             raise TimeoutError(f"the Dask cluster has no workers, {_FIRST:.0f} s on") from None
         self._threads = self._alive()
         self._homes = list(self._threads)
-        self._wanted = len(self._homes)
+        self.num_slots = len(self._homes)  # workers
         self._direct = self._reaches(self._homes[0])
-
-    @property
-    def num_slots(self) -> int:
-        """Number of workers."""
-        return self._wanted
 
     def _ask(self, task: Task, home: int) -> Done | None:
         with self._lock:
@@ -144,7 +139,7 @@ class DaskCluster(Patient):
     def _move(self, address: str) -> None:
         """Give the homes of a worker that is lost to those that have the fewest."""
         until = time.monotonic() + _REPLACED
-        while len(self._alive()) < self._wanted and time.monotonic() < until:
+        while len(self._alive()) < self.num_slots and time.monotonic() < until:
             time.sleep(0.2)  # for the one that its nanny starts
         with self._lock:
             alive = self._alive()

@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pgmult.core.sealed import array_header, npz_members, seed_of, sync_folder, write_npz
+from pgmult.core.sealed import array_header, npz_members, seed_of, write_npz
 from pgmult.core.typing import Array
 from pgmult.sampling.blocks import Ask
 from pgmult.sampling.store import read_bundle, write_bundle
@@ -137,10 +137,6 @@ class ChainFiles:
         if reached != stop:
             raise ValueError(f"rows {reached} to {stop} after sweep {sweep} are in no file")
         return rows
-
-    def settle(self) -> None:
-        """Make the names of the files that were written survive a crash of the machine."""
-        sync_folder(self.folder)
 
     def drop_all_but(self, sweep: float, parts: Collection[RowRange]) -> None:
         """Remove what a chain does not need that goes on from these files of rows."""

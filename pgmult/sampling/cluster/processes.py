@@ -37,11 +37,7 @@ class Processes(Patient):
     def __init__(self, workers: int | None = None, *, patience: float = PATIENCE):
         super().__init__(patience)
         self._slots = [_Slot() for _ in range(as_cores(workers))]
-
-    @property
-    def num_slots(self) -> int:
-        """Number of workers."""
-        return len(self._slots)
+        self.num_slots = len(self._slots)
 
     @property
     def pids(self) -> list[int]:
@@ -50,7 +46,7 @@ class Processes(Patient):
         return [p.pid for p in processes if p is not None and p.poll() is None]
 
     def _ask(self, task: Task, home: int) -> Done | Exception | None:
-        slot = self._slots[home % len(self._slots)]
+        slot = self._slots[home % self.num_slots]
         with slot.lock:
             return slot.ask(task, self.limit(task))
 
@@ -124,15 +120,13 @@ def serve() -> None:
     os.dup2(2, 1)  # what the model prints must not come between the answers
     with suppress(EOFError, OSError):
         while True:
-            pickle.dump(_answer(pickle.load(tasks)), answers, protocol=pickle.HIGHEST_PROTOCOL)
+            task = pickle.load(tasks)
+            try:
+                answer: Done | Exception = work(task)
+            except Exception as error:
+                answer = _portable(error)
+            pickle.dump(answer, answers, protocol=pickle.HIGHEST_PROTOCOL)
             answers.flush()
-
-
-def _answer(task: Task) -> Done | Exception:
-    try:
-        return work(task)
-    except Exception as error:
-        return _portable(error)
 
 
 def _portable(error: Exception) -> Exception:

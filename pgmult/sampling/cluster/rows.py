@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmult.core.sealed import sync_folder
 from pgmult.core.typing import Array, Generator
 from pgmult.core.validate import new_key
 from pgmult.sampling import blocks
@@ -121,7 +122,7 @@ class RowsElsewhere:
             for place in self._places:
                 rows = blocks.local_fields(model, blocks.take_rows(model, state, slice(*place)))
                 self._files.write_rows(sweep, place.start, rows)
-            self._files.settle()
+            sync_folder(self._files.folder)
             parts = self._places
         self.parts, self._cut, self._sweep = tuple(map(RowRange._make, parts)), sweep, sweep
         self._state = blocks.without_rows(model, state)
@@ -180,7 +181,7 @@ class RowsElsewhere:
         """Have a task of each shard done, which may write files."""
         for _ in self._each(kind, **about):
             pass
-        self._files.settle()
+        sync_folder(self._files.folder)
 
     def _sums(self, kind: str, **about: Any) -> Sums:
         """The sums over all rows that a task of each shard gives."""
