@@ -94,7 +94,8 @@ class Sums(NamedTuple):
     rounded: tuple[FloatArray, ...]
 
 
-class Ask(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
     """A question of a shared step to all blocks.
 
     Attributes
@@ -372,10 +373,9 @@ class Total:
 def _least_type(values: Array) -> np.dtype[np.generic]:
     """The smallest type of integers that holds these and can be added to int64."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
-    for kind in ("u1", "i1", "u2", "i2", "u4", "i4"):
-        if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max:
-            return np.dtype(kind)
-    return np.dtype(np.int64)
+    if least == 0 and most < 2**32:
+        return np.min_scalar_type(most)
+    return np.min_scalar_type(min(least, -most - 1))
 
 
 def _added(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
@@ -402,11 +402,8 @@ def _names_of(kind: type[Any]) -> tuple[str, ...]:
 def num_rows(model: Any, state: State, data: Data) -> int:
     """How many rows a state has."""
     offsets = getattr(data, "row_offsets", None)
-    return _num_cells(model, state) if offsets is None else len(offsets) - 1
-
-
-def _num_cells(model: Any, state: State) -> int:
-    return len(next(iter(local_fields(model, state).values())))
+    one = next(iter(local_fields(model, state).values())) if offsets is None else offsets[1:]
+    return len(one)
 
 
 def cells(data: Data, part: slice) -> slice:
@@ -600,7 +597,7 @@ class Shard(Generic[Data, State]):
             after, sums = moved(i, here, data.rows(parts[i]), worker)
             with lock:
                 if whole is None:
-                    whole = empty_rows(model, after, _num_cells(model, state))
+                    whole = empty_rows(model, after, cells(data, parts[-1]).stop)
             if after is not here or whole is not state:
                 put_rows(model, whole, place, after)
             return sums

@@ -162,10 +162,9 @@ def contiguous(value: T) -> T:
         same = all(new is old for new, old in zip(items, value, strict=True))
         return value if same else items  # type: ignore[return-value]
     if is_dataclass(value) and not isinstance(value, type):
-        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        new = {name: contiguous(content) for name, content in old.items()}
-        changed = {name: content for name, content in new.items() if content is not old[name]}
-        return replace(value, **changed) if changed else value
+        parts = {f.name: contiguous(getattr(value, f.name)) for f in fields(value) if f.init}
+        same = all(part is getattr(value, name) for name, part in parts.items())
+        return value if same else replace(value, **parts)
     return value
 
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, tag
 from pgmult.core.tabled import Column, Table
+from pgmult.core.tables import Lazily
 from pgmult.core.typing import FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, fingerprint
@@ -46,7 +47,7 @@ class DrawsInMemory(dict[str, NDArray[Any]]):
         return iter(self[name][chain])
 
 
-class Draws(Mapping[str, NDArray[Any]]):
+class Draws(Lazily[NDArray[Any]]):
     """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
@@ -61,6 +62,7 @@ class Draws(Mapping[str, NDArray[Any]]):
             self._draws = draws
         else:
             self._draws = DrawsInMemory(as_mapping(draws, "draws"), as_every(every, "every"))
+        super().__init__(self._draws, self._draws.__getitem__)
         self.every = self._draws.every  # of which variables not every draw was kept, and which was
         self.sample_stats = dict(as_mapping(sample_stats, "sample_stats"))
         if not self._draws and not self.sample_stats:
@@ -97,19 +99,10 @@ class Draws(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
-            return self._draws[name]
+            return super().__getitem__(name)
         except KeyError:
             hint = " (it is in posterior.sample_stats)" if name in self.sample_stats else ""
             raise KeyError(f"no variable {name!r}; kept: {', '.join(self)}{hint}") from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._draws
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._draws)
-
-    def __len__(self) -> int:
-        return len(self._draws)
 
     @property
     def num_chains(self) -> int:

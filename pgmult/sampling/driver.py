@@ -30,7 +30,7 @@ from pgmult.core.arguments import as_path, as_seed
 from pgmult.core.machine import as_cores
 from pgmult.core.typing import Model, traits_of
 from pgmult.sampling.chains import Callback, Chains
-from pgmult.sampling.cluster.opening import opened
+from pgmult.sampling.cluster.executors import opened
 from pgmult.sampling.diagnostics import ConvergenceWarning
 from pgmult.sampling.goals import as_goal
 from pgmult.sampling.memory import Memory

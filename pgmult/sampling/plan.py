@@ -16,7 +16,7 @@ from pgmult.core.arguments import as_choice, as_strings, brief
 from pgmult.core.typing import FindsStarts, Model, Start, absent_of, coords_of, data_of, traits_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.blocks import as_block_model, is_of_rows
-from pgmult.sampling.cluster.opening import check_cluster
+from pgmult.sampling.cluster.executors import check_cluster
 from pgmult.sampling.codec import contiguous, fingerprint
 from pgmult.sampling.origin import Origin, stored_model
 from pgmult.sampling.store import LOG_LIKELIHOOD, MOST_SWEEPS, RunReader, Settings

@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -44,7 +45,8 @@ NumberedAsks = tuple[tuple[int, Ask], ...]
 """Questions of a shared step, each with its number in the sweep."""
 
 
-class SharedArrays(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedArrays:
     """What all rows share after a sweep, and how rows are moved by that sweep.
 
     Attributes
@@ -81,30 +83,26 @@ class ChainFiles:
 
         Not synced: a machine that goes down takes the driver along, which makes it again.
         """
-        asks = [(number, *ask) for number, ask in shared.asks]
-        self._write(_shared_name(sweep), {**shared._asdict(), "asks": asks})
+        self._write(_shared_name(sweep), shared)
 
     def read_shared(self, sweep: int, modules: Collection[str] = ()) -> SharedArrays:
         """What was written."""
-        state, key, asks = self._read(_shared_name(sweep), SharedArrays._fields, modules)
-        return SharedArrays(state, key, tuple((number, Ask(*ask)) for number, *ask in asks))
+        shared: SharedArrays = self._read(_shared_name(sweep), modules)
+        return shared
 
     def write_start(self, found: object) -> None:
         """What all rows start from."""
-        self._write(_START, {"found": found})
+        self._write(_START, found)
 
     def read_start(self, modules: Collection[str] = ()) -> Any:
         """What was written."""
-        (start,) = self._read(_START, ("found",), modules)
-        return start
+        return self._read(_START, modules)
 
-    def _write(self, name: str, entries: Mapping[str, object]) -> None:
-        write_bundle(self.folder / name, entries, self._seed(name), sync=False)
+    def _write(self, name: str, value: object) -> None:
+        write_bundle(self.folder / name, {"value": value}, self._seed(name), sync=False)
 
-    def _read(self, name: str, names: Sequence[str], modules: Collection[str]) -> list[Any]:
-        """These entries of a file."""
-        bundle = read_bundle(self.folder / name, self._seed(name), names, modules)
-        return [bundle[of] for of in names]
+    def _read(self, name: str, modules: Collection[str]) -> Any:
+        return read_bundle(self.folder / name, self._seed(name), ("value",), modules)["value"]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, Array]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
