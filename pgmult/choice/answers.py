@@ -349,10 +349,8 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         higher, lower = (f"{mean} {way} {than}: {again}." for way in ("higher", "lower"))
         advice[f"{name} of choices"] = higher, lower
     for name in data.names.tolist() if data.num_people > 1 else ():
-        advice[f"spread over people of {name}"] = (
-            f"People differ more in {name} {than}: put it into the grouping.",
-            f"People differ less in {name} {than}.",
-        )
+        more, less = (f"People differ {way} in {name} {than}" for way in ("more", "less"))
+        advice[f"spread over people of {name}"] = f"{more}: put it into the grouping.", f"{less}."
     for name in bins:
         labels = len(np.unique(table[name])) <= _FEW
         way = f"write C({name}) if its numbers are labels; otherwise " if labels else ""
@@ -361,11 +359,11 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
             f" {name} + I({name} ** 2), or bs({name}, df=4).",
             f"Choices by {name} are closer to the model than chance allows.",
         )
-    pairs = (
-        (statistics(data.taken, probs), statistics(data.drawn(rng, probs), probs))
-        for probs in _drawn_probs(run, data, max_draws)
-    )
-    return PredictiveChecks.of(pairs, advice)
+
+    def pair(probs: FloatArray) -> tuple[dict[str, float], dict[str, float]]:
+        return statistics(data.taken, probs), statistics(data.drawn(rng, probs), probs)
+
+    return PredictiveChecks.of(map(pair, _drawn_probs(run, data, max_draws)), advice)
 
 
 def _binned(cells: FloatArray) -> IntArray:

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from pgmult.core import tables
@@ -31,7 +30,7 @@ from pgmult.core.arguments import as_choice, as_kind, as_list, as_mapping, brief
 from pgmult.core.labels import Levels, find_labels, labels_of, numbered
 from pgmult.core.memory import part_of
 from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
-from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray
+from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, IntArray, StrArray
 from pgmult.formulas.columns import NUMBER, named_column, table_column
 from pgmult.formulas.design import Design, make_design
 from pgmult.formulas.language import Formula, Name, parse
@@ -144,7 +143,7 @@ class ChoiceRows:
         return len(self.people) - 1
 
     @property
-    def names(self) -> NDArray[np.str_]:
+    def names(self) -> StrArray:
         """Names of attributes, ``(num_columns,)``."""
         return np.asarray(self.design.names[self.is_attribute])
 
@@ -154,7 +153,7 @@ class ChoiceRows:
         return np.setdiff1d(np.arange(self.x.shape[1]), self.random)
 
     @property
-    def person_names(self) -> NDArray[np.str_]:
+    def person_names(self) -> StrArray:
         """Names of people."""
         return np.array(["all"]) if self.person is None else self.person.names
 
@@ -574,7 +573,7 @@ def _refuse_empty(columns: Columns, parsed: Formula, alternative: str) -> None:
 
 def _best_and_worst(
     columns: Columns, best: str, worst: str, occasion: Sequence[str]
-) -> tuple[dict[str, Cells], NDArray[np.str_]]:
+) -> tuple[dict[str, Cells], StrArray]:
     """Rows of the choices of the best, then of the worst among the others; and which these are.
 
     One column may mark both, by 1 and -1.
@@ -637,7 +636,7 @@ def _groups(
 
 
 def refuse_words(
-    labels: NDArray[np.str_], name: str, places: Sequence[tuple[object, int]] | None = None
+    labels: StrArray, name: str, places: Sequence[tuple[object, int]] | None = None
 ) -> None:
     """Refuse words among an attribute's numbers, many or rare words, which make labels of all.
 
@@ -839,7 +838,7 @@ def _weights(data: ChoiceRows, columns: Columns) -> FloatArray:
 
 
 def _random(
-    terms: Sequence[Any], names: NDArray[np.str_], without: NDArray[np.str_], parsed: Formula
+    terms: Sequence[Any], names: StrArray, without: StrArray, parsed: Formula
 ) -> tuple[IntArray, bool]:
     """Columns for which tastes differ, and whether tastes for them are independent."""
     left_out = {"Intercept", *without.tolist()}
@@ -872,9 +871,8 @@ def _scale(data: ChoiceRows, alternative: str | None) -> FloatArray:
     left = np.abs(np.diagonal(np.linalg.qr(within / scale, mode="r"))) < 1e-7 * np.sqrt(len(within))
     if len(left) < len(names) or left.any():
         name = names[int(np.argmax(left))]
-        raise ValueError(
-            f"attributes must not be sums of others within occasions, got {name} (leave one out)"
-        )
+        got = f"{name} (leave one out)"
+        raise ValueError(f"attributes must not be sums of others within occasions, got {got}")
     return np.asarray(scale)
 
 
@@ -904,7 +902,7 @@ def _warn_if_separated(data: ChoiceRows) -> None:
     warnings.warn(f"{said}, so only the prior bounds the coefficients", stacklevel=3)
 
 
-def _signs(signs: Mapping[str, int] | None, names: NDArray[np.str_]) -> FloatArray:
+def _signs(signs: Mapping[str, int] | None, names: StrArray) -> FloatArray:
     given = as_mapping(signs, "signs")
     for name, sign in given.items():
         if name not in names:

@@ -329,10 +329,8 @@ def surplus(
 def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
     """Refuse a price whose effect is not linear, or not of one sign for all people."""
     if not np.allclose(slopes, slopes[data.first_row], rtol=1e-5, atol=1e-8 * np.abs(slopes).max()):
-        raise ValueError(
-            f"the effect of {per} must be linear and the same for all alternatives of an occasion"
-            " for a surplus in its units (per=None has expected utility)"
-        )
+        wanted = "linear and the same for all alternatives of an occasion"
+        raise ValueError(f"the effect of {per} must be {wanted} (per=None has expected utility)")
     random = data.random[data.signs == 0.0]
     if np.abs(slopes[:, random]).max(initial=0.0) > 0.0:
         raise ValueError(

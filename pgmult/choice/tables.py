@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.choice.data import amounts_of, listed, refuse_words, stacked
 from pgmult.core.arguments import as_kind, as_mapping, brief
 from pgmult.core.labels import Levels, begin_alike, find_labels, labels_of, numbered
 from pgmult.core.tables import Cells, ExactTable, exact_columns, missing_in, numbers_of
+from pgmult.core.typing import StrArray
 from pgmult.core.validate import refuse_rows
 from pgmult.formulas.columns import named_column, table_column
 
@@ -112,7 +112,7 @@ def lengthen(
     return ExactTable(out | others)
 
 
-def _ordered(labels: NDArray[np.str_], order: Sequence[str] | None) -> Cells:
+def _ordered(labels: StrArray, order: Sequence[str] | None) -> Cells:
     """Labels in an order, those that are not in it last."""
     return Cells(labels, tuple(dict.fromkeys([*order, *labels.tolist()])) if order else None)
 

@@ -15,9 +15,7 @@ from pgmult.cli.runs import Job, StoredRun
 from pgmult.sequences.family import SEQUENCES
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from pgmult.core.typing import BoolArray
     from pgmult.sequences.data.sequences import Sequences
 
 _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
@@ -220,7 +218,7 @@ def _model(options: argparse.Namespace, data: Any, notes: dict[str, str]) -> tup
     return models[name][0], f"{models[name][1]}, the best of {len(able)} by brief runs"
 
 
-def _allowed(options: argparse.Namespace, data: Any) -> "NDArray[np.bool_] | None":
+def _allowed(options: argparse.Namespace, data: Any) -> "BoolArray | None":
     """Return which transitions are possible; None if all are."""
     import numpy as np
 
@@ -304,10 +302,8 @@ def _read(options: argparse.Namespace, inputs: object = None) -> tuple[Any, str,
             warnings.warn(f"{said}: {hint}", stacklevel=2)
         return data, "FASTA", "Sequences"
     if suffix != ".txt":
-        raise ValueError(
-            f"{path}: the name must end in .csv, .tsv, .jsonl (tables), .fa, .fasta, .fna, .faa"
-            " (FASTA) or .txt (text), which says how it is read"
-        )
+        kinds = ".csv, .tsv, .jsonl (tables), .fa, .fasta, .fna, .faa (FASTA) or .txt (text)"
+        raise ValueError(f"{path}: the name must end in {kinds}, which says how it is read")
     if options.units is None:
         raise ValueError(f"{path} is a text: say --units words or --units characters")
     return _read_text(options), "text", "Sequences"
@@ -478,12 +474,8 @@ def _compare(first: StoredRun, second: StoredRun, options: argparse.Namespace) -
     return first.ask("compare", second.posterior, held_out=later, names=names)
 
 
-_FORECAST = """
---next-change  Show how long the symbol observed last continues, and what comes then
-"""
-_STATES = """
---steps  Show the most probable path of states, and probabilities, at each step
-"""
+_FORECAST = "--next-change  Show how long the symbol observed last continues, and what comes then"
+_STATES = "--steps  Show the most probable path of states, and probabilities, at each step"
 _TRANSITIONS = """
 --durations  Show the mean number of steps of a visit
 --reach N>=1  Show probabilities of reaching a symbol or state within N steps

@@ -31,10 +31,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pgmult.core.arguments import as_flag, as_repeats, as_seed
-from pgmult.core.typing import FloatArray, Generator, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_finite, as_positive_int, keyed_generator
 from pgmult.formulas.design import Design
 from pgmult.formulas.terms import GroupTerm

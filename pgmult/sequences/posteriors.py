@@ -10,9 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
-from pgmult.core.arguments import under_name
+from pgmult.core.arguments import as_kind, under_name
 from pgmult.core.typing import Draw, FloatArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
@@ -83,11 +81,8 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
     ValueError
         If the posterior does not know its model, or is of other symbols.
     """
-    if not isinstance(run, Posterior):
-        raise TypeError(
-            f"run must be a Posterior, which knows its model, got {type(run).__name__}"
-            " (make one of arrays by Posterior(..., origin=Origin.of(model, data)))"
-        )
+    of_arrays = "of arrays, Posterior(..., origin=Origin.of(model, data)) makes one"
+    as_kind(run, "run", Posterior, of_arrays)
     with under_name("run", of="posterior"):
         model, of_run = run.model, run.data
     converted = data_of(model, of_run if data is None else data)
@@ -109,7 +104,7 @@ def sequences_of(run: Posterior, data: object = None) -> Sequences:
     return sequences
 
 
-def draws_of(run: Posterior, names: Iterable[str], max_draws: int) -> list[dict[str, NDArray[Any]]]:
+def draws_of(run: Posterior, names: Iterable[str], max_draws: int) -> list[dict[str, Any]]:
     """Draws of some variables, at most `max_draws`, as many of each chain; one at least.
 
     Raises

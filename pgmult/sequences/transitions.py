@@ -330,10 +330,10 @@ def transitions(
     variables = model.predictive_variables
     values = {name: np.array([draw.values[name] for draw, _ in taken]) for name in variables}
     places = np.array([place for _, place in taken])
-    column, levels, designs, parts = _settings(data, settings, by)
+    column, levels, groups = _settings(data, settings, by)
     matrices, weights = list[FloatArray](), list[FloatArray]()
     of_step = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
-    for design, part in zip(designs, parts, strict=True):
+    for design, part in groups:
         steps = np.flatnonzero(data.follows & part)
         if design is None:
             moves, cell = model.transition_probs(values)[:, None], np.zeros(len(steps), np.int64)
@@ -365,11 +365,11 @@ def _stacked(groups: Sequence[FloatArray]) -> FloatArray:
 
 def _settings(
     data: Sequences, at: Mapping[str, object], by: str | None
-) -> tuple[str, Sequence[object], list[Design | None], list[Any]]:
+) -> tuple[str, Sequence[object], list[tuple[Design | None, Any]]]:
     """The column of groups, its values, and the design and the rows of each group."""
     every = np.ones(data.num_steps, dtype=np.bool_)
     if data.design is None:
-        return "", (), [None], [every]
+        return "", (), [(None, every)]
     cells = table_of(data.design)
     if by in cells and np.asarray(cells[by]).dtype.kind in "fM":  # a number has no groups
         at, by = {**at, by: label_or_quantile_values(cells[by])}, None
@@ -387,9 +387,8 @@ def _settings(
 
     if several:
         ((column, values),) = several.items()
-        return column, values, [design(**{column: v}) for v in values], [every] * len(values)
+        return column, values, [(design(**{column: value}), every) for value in values]
     if by is None:
-        return "", (), [design()], [every]
-    values = list(label_or_quantile_values(cells[by], data.design.levels_of(by)))
-    groups = [np.asarray(cells[by]) == value for value in values]
-    return by, values, [design()] * len(values), groups
+        return "", (), [(design(), every)]
+    values, alike = list(label_or_quantile_values(cells[by], data.design.levels_of(by))), design()
+    return by, values, [(alike, np.asarray(cells[by]) == value) for value in values]

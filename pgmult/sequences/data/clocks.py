@@ -9,7 +9,6 @@ that look like those of a zone raise a warning.
 array([False, False,  True,  True])
 """
 
-import datetime
 import warnings
 import zoneinfo
 from contextlib import suppress
@@ -140,13 +139,9 @@ def _zones_of(starts: IntArray, change: int) -> dict[int, str]:
             clock = zoneinfo.ZoneInfo(zone)
             for start in np.unique(starts[(starts >= 0) & (starts < _LATEST)]).tolist():
                 shown = np.datetime64(start, "s").item()
-                if _east(shown, clock, 1) - _east(shown, clock) == change:
+                first, second = (
+                    shown.replace(tzinfo=clock, fold=fold).timestamp() for fold in (0, 1)
+                )
+                if first - second == change:
                     zones.setdefault(start, zone)
     return zones
-
-
-def _east(shown: datetime.datetime, zone: datetime.tzinfo, fold: int = 0) -> float:
-    """Seconds by which a local time is ahead of UTC, the first or second time it is shown."""
-    ahead = shown.replace(tzinfo=zone, fold=fold).utcoffset()
-    assert ahead is not None  # of a zone
-    return ahead.total_seconds()

@@ -668,9 +668,7 @@ def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array
             raise TypeError(f"data must hold integers, strings or counts, got other cells ({hint})")
     elif isinstance(cells, _Column):
         missing, cells = np.asarray(cells.isna()), cells.to_numpy()
-        if cells.dtype == object:
-            cells = cells.copy()
-            cells[missing] = None
+        cells = np.where(missing, np.array(None), cells) if cells.dtype == object else cells
     elif not isinstance(cells, list | tuple | np.ndarray):
         raise TypeError(
             "data must be a list, string, array, Series or DataFrame of counts for each sequence,"

@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from pgmult.core import tables
 from pgmult.core.arguments import as_kind, as_strings, under_name
 from pgmult.core.dates import dates_of
 from pgmult.core.labels import find_labels, labels_of, numbered, warn_of_look_alikes
 from pgmult.core.tables import Cells, exact_columns, missing_in
-from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray, StrArray
 from pgmult.core.validate import as_finite, refuse_rows
 from pgmult.formulas.design import Design, make_design, table_of
 from pgmult.formulas.language import parse
@@ -136,10 +135,10 @@ def sequences_of(
     if only is None:
         raise ValueError("symbol must name the column of the symbols, got None")
 
-    def column(name: str, argument: str) -> NDArray[Any]:
+    def column(name: str, argument: str) -> Array:
         return tables.chosen_columns(cells, [name], "table", argument)[name].values
 
-    def labelled(labels: NDArray[np.str_], name: str) -> tuple[NDArray[np.str_], IntArray]:
+    def labelled(labels: StrArray, name: str) -> tuple[StrArray, IntArray]:
         names, number = numbered(in_one_form(labels, f"column {name!r}"))
         warn_of_look_alikes(names, f"column {name!r}")
         levels = list(cells[name].order or ())  # of a categorical column
@@ -243,7 +242,7 @@ def _weights_of(cells: Array, name: str, sequence: IntArray) -> FloatArray:
     return weights[first]
 
 
-def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -> NDArray[Any]:
+def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -> Array:
     """The hidden state of each step, None where no row has one."""
     states = np.full(num_steps, None, dtype=object)
     rows = np.flatnonzero(~missing_in(cells))
@@ -256,7 +255,7 @@ def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -
 
 
 def _refuse_rows_of_others(
-    at: tuple[Array, IntArray, IntArray], names: NDArray[np.str_] | None,
+    at: tuple[Array, IntArray, IntArray], names: StrArray | None,
     others: Mapping[str, Array],
 ) -> IntArray:  # fmt: skip
     """How many rows have the time and sequence of each, refused if they are of several sequences.
@@ -290,8 +289,8 @@ def _refuse_rows_of_others(
 
 
 def _refuse_contradictions(
-    at: tuple[Array, IntArray, IntArray], often: IntArray, symbols: NDArray[np.str_],
-    names: NDArray[np.str_] | None, roles: Mapping[str, object],
+    at: tuple[Array, IntArray, IntArray], often: IntArray, symbols: StrArray,
+    names: StrArray | None, roles: Mapping[str, object],
 ) -> None:  # fmt: skip
     """Refuse rows of one time and sequence with different symbols, where few times have several.
 

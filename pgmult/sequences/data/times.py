@@ -11,10 +11,9 @@ spacing that its rows have.
 import re
 import warnings
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_choice, brief
 from pgmult.core.dates import dates_of, whole_numbers
@@ -44,12 +43,12 @@ class Clock(NamedTuple):
     every: int = 1
     origin: int = 0
 
-    def times(self, steps: IntArray) -> NDArray[Any]:
+    def times(self, steps: IntArray) -> Array:
         """When steps begin."""
         numbers = steps * self.every + self.origin
         return numbers if self.unit is None else numbers.astype(f"datetime64[{self.unit}]")
 
-    def steps(self, times: NDArray[Any], name: str) -> IntArray:
+    def steps(self, times: Array, name: str) -> IntArray:
         """The step of each time."""
         if self.unit is not None:
             refuse_rows(np.isnat(times), times, name, "have a date in every row")
@@ -124,7 +123,7 @@ def _clock(name: str, every: str | int | None, week_start: str, example: str) ->
     return Clock(unit[-1], number * int(unit[:-1] or 1))
 
 
-def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> NDArray[Any]:
+def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str) -> Array:
     """Times in UTC where they have a zone and steps are shorter than a day, else as they are.
 
     Local times that clocks show twice are of the first or the second hour by the order of rows.
