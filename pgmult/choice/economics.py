@@ -32,9 +32,7 @@ def settings_of(
     for name, values in asked.items():
         as_choice(name, "at", [column for column in table_of(data.design) if column != data.named])
         with under_name("at", of=f"column {name!r}"):
-            settings = [
-                people.with_column(rows, name, value) for rows in settings for value in values
-            ]
+            settings = [people.with_column(one, name, x) for one in settings for x in values]
     return asked, settings
 
 

@@ -142,7 +142,6 @@ def _job(options: argparse.Namespace) -> Job:
     model, notes["model"] = _model(options, data, notes)
     if options.model == "auto" and (taken := held_by(model, data)) is not data:
         data, notes["model"] = taken, f"{notes['model']}, which looks at no inputs"
-        held_out = {name: held_out[name] for name in _HELD_OUT if name in held_out}
     keep = dict.fromkeys(model.default_keep, 1)  # as many states of all steps as fit
     if "states" in model.dims:
         width = model.state_dim + (data.num_symbols - 1) * model.is_noisy(data)
@@ -223,7 +222,7 @@ def _allowed(options: argparse.Namespace, data: Any) -> "BoolArray | None":
     import numpy as np
 
     from pgmult.core.arguments import as_choice
-    from pgmult.sequences.models.markov import steps_of
+    from pgmult.sequences.panels import pair_counts
 
     if not options.forbid and not options.only_observed:
         return None
@@ -233,9 +232,7 @@ def _allowed(options: argparse.Namespace, data: Any) -> "BoolArray | None":
     stays = np.eye(len(names), dtype=np.bool_)
     allowed = np.ones_like(stays)
     if options.only_observed:
-        steps, allowed = steps_of(data, 1), stays.copy()
-        sure = ~steps.unsure & (steps.contexts < len(names)) & (steps.main < len(names))
-        allowed[steps.contexts[sure], steps.main[sure]] = True
+        allowed = stays | (pair_counts(data, np.arange(len(names))) > 0)
     for pair in options.forbid:
         before, after = (
             slice(None) if name == "*" else names.index(as_choice(name, "--forbid", names))
@@ -250,18 +247,18 @@ def _hidden(options: argparse.Namespace, data: "Sequences") -> dict[str, tuple[A
     from pgmult.sequences.models import hmm, mixed_hmm
 
     models: dict[str, tuple[Any, str]] = {}
+    make: Any = hmm.MultinomialHMM
     numbers = options.states or (8 if data.state_names is None else max(2, len(data.state_names)),)
     parts, depends = _parts(options), ""
     if data.design is not None:
         where = "transitions and emissions" if options.act_on == "both" else options.act_on
         formulas = (parts or {where: options.inputs}).items()
         depends = " whose " + " and ".join(f"{of} depend on {by}" for of, by in formulas)
+        make = partial(mixed_hmm.MixedHMM, inputs=parts or options.act_on)
     for states in numbers:
-        model = hmm.MultinomialHMM(states, stickiness=None)
-        if data.design is not None:
-            model = mixed_hmm.MixedHMM(states, stickiness=None, inputs=parts or options.act_on)
         name = "hmm" if len(numbers) == 1 else f"hmm {states}"
-        models[name] = model, f"a hidden Markov model of {states} states{depends}"
+        words = f"a hidden Markov model of {states} states{depends}"
+        models[name] = make(states, stickiness=None), words
     return models
 
 
@@ -314,13 +311,8 @@ def _without_gaps(table: Any, inputs: Any, options: argparse.Namespace) -> tuple
     from pgmult.core.tables import exact_array
     from pgmult.formulas.language import parse
 
-    def of(*names: str) -> dict[str, str | None]:
-        asked = {name: getattr(options, name) for name in names}
-        return {
-            f"--{name} {one}" if name == "symbol" or isinstance(column, list) else f"--{name}": one
-            for name, column in asked.items()
-            for one in _listed(column)
-        }
+    def of(*names: str) -> dict[str, str]:
+        return {f"--{name} {one}": one for name in names for one in _listed(getattr(options, name))}
 
     what = "fill in the value"
     table, left_out = shared.complete(table, of("sequence", "time", "begin", "end"), options, what)
@@ -402,9 +394,8 @@ def _of_symbols(data: Any, wanted: list[str]) -> Any:
 
 def _new(run: StoredRun, options: argparse.Namespace) -> Any:
     """Sequences of another file, of the run's symbols."""
-    is_table = _is_table(options.data)
-    other = ["units", "weight", "known"] if is_table else [*_COLUMNS, "delimiter"]
-    shared.unfollow(options, other)
+    of_tables, of_others = [*_COLUMNS, "delimiter"], ["units", "weight", "known"]
+    shared.unfollow(options, of_others if _is_table(options.data) else of_tables)
     new = _read(options, run.data.design)[0]
     symbols = run.data.alphabet.tolist()
     if unknown := sorted(set(new.alphabet.tolist()) - set(symbols)):
@@ -433,7 +424,7 @@ def _later(run: StoredRun) -> Any:
         return None
     cells = dict(run.held_out)
     later = replace(bare(run.data), **{name: cells.pop(name) for name in _HELD_OUT})
-    if not cells:
+    if run.data.design is None:
         return later
     inputs = {name.removeprefix(_INPUT): column for name, column in cells.items()}
     design = run.data.design.like(inputs, new_levels=True, num_rows=later.num_steps)

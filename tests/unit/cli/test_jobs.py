@@ -346,8 +346,9 @@ class TestSequences:
         fit = ["sequences", "fit", table, "--symbol", "state", "--time", "day", "--every", "day",
                "--out", tmp_path / "run"]  # fmt: skip
         table.write_text("day,state\n2024-01-01,ill\n,well\n")
-        assert "column 'day' (--time) has no value in 1 of 2 rows, first in line 3" in complaint(
-            capsys, *fit
+        assert (
+            "column 'day' (--time day) has no value in 1 of 2 rows, first in line 3"
+            in complaint(capsys, *fit)
         )
         table.write_text("day,state\n31/01/2024,ill\n01/02/2024,well\n")
         assert "strings such as '31/01/2024' at row 0 (dates are written 1999-12-31" in complaint(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pgmult
-from pgmult.sequences.data.clocks import shown_twice
 from pgmult.sequences.data.tables import future_of, sequences_of
+from pgmult.sequences.data.times import shown_twice
 
 BERLIN, LONDON, ATHENS = "Europe/Berlin", "Europe/London", "Europe/Athens"
 NEW_YORK, CHICAGO, SYDNEY = "America/New_York", "America/Chicago", "Australia/Sydney"
