@@ -163,7 +163,7 @@ class ActiveSticks(NamedTuple):
             That of psi, as one of the first `size` columns.
         """
         J, h = np.empty((len(self.depths), size, size)), np.empty((len(self.depths), size))
-        loadings = tuple(_loadings(weights, size))
+        loadings = _loadings(weights, size)
         self._over(symbols.accumulate_potentials, self[:-1], omega, pull, design, loadings, J, h)
         return DensePotential(J, h)
 
@@ -196,8 +196,11 @@ class ActiveSticks(NamedTuple):
         return squares, by_symbol[:-1] - 0.5 * reaching[:-1]
 
 
-def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
-    """The rows of W, ``(num_sticks, n)``, whose first `size` columns multiply states."""
+def _loadings(weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The rows of W, ``(num_sticks, n)``, whose first `size` columns multiply states.
+
+    As `pgmult.sequences.compiled.symbols.accumulate_potentials` takes them.
+    """
     num_sticks, n = weights.shape
     left, right = _products(size, n)
     tiles = -(-len(left) // symbols.COLUMNS)
@@ -207,7 +210,7 @@ def _loadings(weights: FloatArray, size: int) -> symbols.Loadings:
     running = np.zeros((num_sticks + 1, size))
     np.cumsum(weights[:, :size], axis=0, out=running[1:])
     loadings = np.ascontiguousarray(weights[:, :size])
-    return symbols.Loadings(loadings, running, np.ascontiguousarray(tiled))
+    return loadings, running, np.ascontiguousarray(tiled)
 
 
 @lru_cache(maxsize=8)

@@ -374,7 +374,7 @@ def _decoded(
     if filtered:
         return total, total.argmax(axis=1)
     initial, transition, emission = map(np.asarray, sums)
-    chains = chains_of(data, initial, transition, emission, which)
+    chains = chains_of(data, initial, (transition, emission, which))
     path = np.empty(data.num_steps, dtype=np.int64)
     over_rows(compiled.likeliest_paths, data.num_sequences, chains, path, grain=1)
     return total, path

@@ -12,10 +12,8 @@ a staircase: stick k is active in the first few of them.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.jit import jit
 from pgmult.compiled.linalg import row_at, solve_lanes
@@ -28,20 +26,6 @@ STICKS = 2  # of the statistics, by three columns
 _THIRDS = 3
 _BLOCK = 64  # groups whose design products stay in the second-level cache meanwhile
 _LARGEST_PRODUCT = 1e280
-_Floats = NDArray[np.float64]
-
-
-class Loadings(NamedTuple):
-    """Rows w_k = (c_k, b_k) of W as `accumulate_potentials` wants them.
-
-    ``loadings`` are the c_k, ``(num_sticks, size)``, and ``running``, ``(num_sticks + 1, size)``,
-    their sums over the sticks before each. ``products`` holds the columns c_ki c_kj (j <= i) and
-    then c_ki b_kq, cut into tiles, ``(tiles, num_sticks, COLUMNS)``.
-    """
-
-    loadings: _Floats
-    running: _Floats
-    products: _Floats
 
 
 @jit
@@ -149,9 +133,11 @@ def draw_lanes(worker, start, stop, key, reaching, psi, omega):
 def accumulate_potentials(worker, start, stop, active, omega, pull, design, rows, J, h):
     """Potentials of the leading coordinates x_t of z_t = (x_t, v_t), given omega.
 
-    J_t = sum_k omega_tk c_k c_k' and h_t = sum_k (kappa_tk - omega_tk b_k' v_t) c_k, of `rows`, a
-    `Loadings`. sum_k N_tk c_k is a sum of `running` over the step's entries. Where `pull` is not
-    empty, it is kappa.
+    J_t = sum_k omega_tk c_k c_k' and h_t = sum_k (kappa_tk - omega_tk b_k' v_t) c_k. Where `pull`
+    is not empty, it is kappa. Of rows w_k = (c_k, b_k) of W, `rows` are the c_k, ``(num_sticks,
+    size)``; their sums over the sticks before each, ``(num_sticks + 1, size)``, which give sum_k
+    N_tk c_k entry by entry; and columns c_ki c_kj (j <= i), then c_ki b_kq, cut into tiles,
+    ``(tiles, num_sticks, COLUMNS)``.
     """
     _, depths, order, starts, indptr, sticks, counts = active
     loadings, running, products = rows

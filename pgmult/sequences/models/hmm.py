@@ -328,7 +328,7 @@ class MultinomialHMM(SequenceModel, Checked):
 
     def chains(self, state: HMMState, data: Sequences) -> compiled.HiddenChains:
         """The sequences and parameters, as compiled functions take them."""
-        return chains_of(data, state.initial, *self.probs_of_steps(state, data))
+        return chains_of(data, state.initial, self.probs_of_steps(state, data))
 
     def state_probs(self, state: HMMState, data: Sequences) -> FloatArray:
         """p(z_t | all observations, parameters), ``(num_steps, num_states)``."""
@@ -526,21 +526,18 @@ class _Around(NamedTuple):
         return np.asarray(row / row.sum())
 
 
-def chains_of(
-    data: Sequences, initial: FloatArray, transition: FloatArray, emission: FloatArray,
-    which: IntArray,
-) -> compiled.HiddenChains:  # fmt: skip
+def chains_of(data: Sequences, initial: FloatArray, probs: ProbsOfSteps) -> compiled.HiddenChains:
     """Sequences and parameters, as compiled functions take them.
 
     Parameters
     ----------
     data : Sequences
     initial : array, ``(num_states,)``
-    transition : array, ``(num_cells or 1, num_states, num_states)``
-    emission : array, ``(num_cells or 1, num_states, num_symbols)``
-    which : int array, ``(num_steps,)``
-        The cell of each step.
+    probs : transition, emission and which
+        ``(num_cells or 1, num_states, num_states)``, ``(num_cells or 1, num_states, num_symbols)``
+        and the cell of each step, an int array, ``(num_steps,)``.
     """
+    transition, emission, which = probs
     if emission.shape[-1] != data.num_symbols:
         sizes = f"{emission.shape[-1]} symbols, the data have {data.num_symbols}"
         raise ValueError(f"the model's states emit {sizes}")

@@ -430,9 +430,13 @@ class SummedOut:
         )  # fmt: skip
 
     def psi(self, parts: Parts) -> list[FloatArray]:
-        """Predictors of the sticks of each part."""
-        both = zip(parts, self.sticks.values(), strict=True)
-        return [summed_out.predictors(moved, sticks) for moved, sticks in both]
+        """Predictors of the sticks of each part, ``(num_cells, num_rows, num_sticks)``."""
+        predictors = []
+        for moved, order in zip(parts, self._orders, strict=True):
+            psi, weights = np.empty_like(moved.constants), np.ascontiguousarray(moved.weights.T)
+            over_rows(compiled.set_product, len(psi), moved.rows, weights, psi)
+            predictors.append((psi + moved.constants).reshape(len(psi), len(order), -1))
+        return predictors
 
     def acting(self, parts: Parts) -> list[tuple[Acting, MovedPaths]]:
         """The parts that inputs act on, with their terms."""
@@ -515,12 +519,10 @@ def least_information(model: MixedHMM, data: Sequences) -> PathTuning:
     It is a share of the information of complete data, were all states and symbols alike.
     """
     M, K = model.num_states, data.num_symbols
-    alike = (
-        np.full((1, M), data.num_sequences / M), np.full((M, M), data.num_steps / M**2),
-        np.full((M, K), data.totals.sum() / (M * K)),
-    )  # fmt: skip
-    both = zip(model.sticks(data.order).values(), alike, strict=True)
-    least = [_LEAST_KNOWN * sticks.information(counts[None]).ravel() for sticks, counts in both]
+    often = data.num_sequences / M, data.num_steps / M**2, data.totals.sum() / (M * K)
+    both = zip(model.sticks(data.order).values(), often, strict=True)
+    alike = [(sticks, np.full((1, *sticks.order.shape), number)) for sticks, number in both]
+    least = [_LEAST_KNOWN * sticks.information(counts).ravel() for sticks, counts in alike]
     x, _ = model.seen(data.design, data.order).start()
     return PathTuning(np.concatenate(least), x)
 

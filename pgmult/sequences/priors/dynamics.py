@@ -107,33 +107,24 @@ class LinearDynamics:
         FloatingPointError
             If a step has no Gaussian distribution: states have exploded, or J is indefinite.
         """
-        key = new_key(rng)
-        by_blocks = self._sample_by_blocks(key, 0)
-        return self._sample_by_filter(key) if by_blocks is None else by_blocks[0]
+        return self._sampled(new_key(rng), 0)[0]
 
     def sample_around(self, rng: Generator) -> tuple[FloatArray, FloatArray]:
         """A draw of all states, and their mean."""
-        key = new_key(rng)
-        if (by_blocks := self._sample_by_blocks(key, self.shape[0])) is not None:
-            return by_blocks
-        drive, potential = self.parts()
-        still, start = DensePotential(potential.J, np.zeros_like(drive)), 0.0 * self.initial_mean
-        centred = replace(self, initial_mean=start, drive=None, potential=still)
-        draw = self._sample_by_filter(key)
-        return draw, draw - centred._sample_by_filter(key)
+        return self._sampled(new_key(rng), self.shape[0])
 
     @one_blas_thread()
-    def _sample_by_filter(self, key: NDArray[np.uint64]) -> FloatArray:
-        """A draw by a filter in which nothing is subtracted (Bierman 1977).
+    def _sample_by_filter(self, key: NDArray[np.uint64]) -> tuple[FloatArray, FloatArray]:
+        """A draw and the mean by a filter in which nothing is subtracted (Bierman 1977).
 
         A step's distribution before its potential is N(mean, P), P = L L', and after it has the
         covariance F = S S', S = L R^-T with R R' = I + L' J L. A draw goes backwards by Matheron's
         rule: x_t is a draw given all up to t, moved by F A' P_{t+1}^-1 times what the next state is
-        off.
+        off. Beside it goes the mean, a draw without noise.
         """
         rng = keyed_generator(key)
         (drive, potential), A, Q = self.parts(), self.transition, self.noise_cov
-        noise_root, out, D = lower_cholesky(Q), np.empty(self.shape), len(Q)
+        noise_root, out, D = lower_cholesky(Q), np.empty((*self.shape, 2)), len(Q)
         for first, end in pairwise(self.offsets.tolist()):
             steps_back, mean, cov = [], self.initial_mean, self.initial_cov
             for t in range(first, end):
@@ -147,25 +138,23 @@ class LinearDynamics:
                     mean, cov = A @ mean, ahead @ ahead.T + Q
             for t in reversed(range(first, end)):
                 mean, _, spread = steps_back[t - first]
-                out[t] = mean + spread @ rng.standard_normal(D)
+                white = np.outer(rng.standard_normal((2, D) if t + 1 < end else D), (1.0, 0.0))
+                out[t] = mean[:, None] + spread @ white[:D]
                 if t + 1 < end:
-                    noise = noise_root @ rng.standard_normal(D)
-                    gap = out[t + 1] - drive[t + 1] - A @ out[t] - noise
+                    gap = out[t + 1] - drive[t + 1, :, None] - A @ out[t] - noise_root @ white[D:]
                     pull = cho_solve((steps_back[t + 1 - first][1], True), gap, check_finite=False)
                     out[t] += spread @ (spread.T @ (A.T @ pull))
-        return out
+        return out[:, :, 0].copy(), out[:, :, 1].copy()
 
-    def _sample_by_blocks(
-        self, key: NDArray[np.uint64], num_means: int
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """A draw by blocks, and means if wanted; None if rounding errors would be too large."""
+    def _sampled(self, key: NDArray[np.uint64], num_means: int) -> tuple[FloatArray, FloatArray]:
+        """A draw by blocks, and means if wanted; by the filter if errors would be too large."""
         (steps, D), (_, potential) = self.shape, self.parts()
         precision = invert_positive_definite(self.noise_cov)
         initial = invert_positive_definite(self.initial_cov)
         coupling = np.einsum("ij,jk->ik", precision, self.transition)
         push = np.einsum("ji,jk->ik", self.transition, coupling)
         if not np.isfinite(push).all() or not np.isfinite(initial).all():
-            return None
+            return self._sample_by_filter(key)
         drive = np.empty((0, D)) if self.drive is None else self.drive
         chains = GaussianChains(
             self.offsets, potential.J, potential.h, self.initial_mean, drive, initial, precision,
@@ -174,7 +163,7 @@ class LinearDynamics:
         draws, means = np.empty((steps, D)), np.empty((num_means, D))
         growths = np.empty(len(self.offsets) - 1)
         over_rows(sample_chains, len(growths), key, chains, draws, means, growths, grain=1)
-        return (draws, means) if growths.max() < MAX_GROWTH else None
+        return (draws, means) if growths.max() < MAX_GROWTH else self._sample_by_filter(key)
 
 
 def _root(cov: FloatArray, step: int) -> FloatArray:

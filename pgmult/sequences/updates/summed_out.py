@@ -230,13 +230,6 @@ def of_rows(psi: FloatArray, information: FloatArray) -> MovedPaths:
     )  # fmt: skip
 
 
-def predictors(moved: MovedPaths, sticks: OrderedSticks) -> FloatArray:
-    """Psi of all cells, ``(num_cells, num_rows, num_sticks)``."""
-    psi, weights = np.empty_like(moved.constants), np.ascontiguousarray(moved.weights.T)
-    over_rows(compiled.set_product, len(psi), moved.rows, weights, psi)
-    return (psi + moved.constants).reshape(len(psi), len(sticks.order), -1)
-
-
 Parts = tuple[MovedPaths, ...]
 """Of first states, transitions and emissions."""
 
