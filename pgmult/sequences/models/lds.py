@@ -48,7 +48,7 @@ A Q C').
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 from zlib import crc32
 
 import numpy as np
@@ -58,6 +58,7 @@ from scipy.special import expit, logit
 from pgmult.core.parameters import Checked, Positive, axes_of, real, whole
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import Coords, FloatArray, Generator, IntArray, Names
+from pgmult.formulas.design import Design
 from pgmult.latent.predictors import as_priors
 from pgmult.links import StickBreaking
 from pgmult.priors import MatrixNormalInverseWishart, NormalInverseWishart
@@ -222,8 +223,7 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
         """The terms of the inputs."""
         if not data.num_effects:
             return None
-        assert data.design is not None  # which has the terms
-        return pooled_of(data.design, self.priors, self.state_dim)
+        return pooled_of(cast(Design, data.design), self.priors, self.state_dim)
 
     def num_pooled(self, num_sticks: int) -> int:
         """How many have effects: sticks, states or both."""
@@ -282,8 +282,7 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
     @property
     def gaussian_prior(self) -> NormalInverseWishart:
         """The prior of the mean and covariance of first states."""
-        assert self.start is not None  # set by _complete
-        return self.start
+        return cast(NormalInverseWishart, self.start)  # set by _complete
 
     def dynamics_prior(
         self, data: Sequences, x: FloatArray | None = None
@@ -376,8 +375,7 @@ class MultinomialLDS(SequenceModel, SampledInBlocks[Sequences, LDSState], Checke
 
         They are the same whenever they are drawn for the same draw and levels.
         """
-        pooled, x = self.pooled(data), draw["hyperparameters"]
-        assert pooled is not None  # data have effects
+        pooled, x = cast(Pooled, self.pooled(data)), draw["hyperparameters"]
         rng, n = np.random.default_rng(crc32(draw["loadings"].tobytes())), len(draw["loadings"])
         emits, drives = np.zeros((n, data.num_inputs)), np.zeros((self.state_dim, data.num_inputs))
         if self.inputs != "dynamics":

@@ -36,7 +36,7 @@ as there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 from zlib import crc32
 
 import numpy as np
@@ -241,8 +241,7 @@ class MixedHMM(MultinomialHMM):
 
     def seen(self, design: Design | None, order: IntArray) -> InputsOfSweeps:
         """Inputs as sweeps take them, with symbols in some order."""
-        assert design is not None  # as_data makes one
-        return seen_inputs(design, self, order)
+        return seen_inputs(cast(Design, design), self, order)  # as_data makes one
 
     def shifts(self, name: str, sticks: OrderedSticks) -> FloatArray:
         """The constants of the sticks of transitions or of emissions."""
@@ -262,7 +261,7 @@ class MixedHMM(MultinomialHMM):
                 x[s, terms.x], w[s, terms.w] = terms.family.sample(rng)
         return self.whole(rows, w, x, least_information(self, data), data)
 
-    def probs(self, state: HMMState, design: Design | None, order: IntArray) -> ProbsOfSteps:
+    def probs(self, state: Any, design: Design | None, order: IntArray) -> ProbsOfSteps:
         """Probabilities wherever inputs differ.
 
         Effects of individuals that the data do not have are drawn, the same for the same state.
@@ -274,7 +273,6 @@ class MixedHMM(MultinomialHMM):
         which : int array, ``(num_rows,)``
             The cell of each row of the design.
         """
-        assert isinstance(state, MixedHMMState)
         probs = {"transition": state.transition[None], "emission": state.emission[None]}
         rng = np.random.default_rng(crc32(state.weights.tobytes()))
         inputs = self.seen(design, order)
@@ -315,9 +313,8 @@ class MixedHMM(MultinomialHMM):
             state = self.step(rng, tuned(self, state, data), data)
         return tuned(self, state, data)
 
-    def step(self, rng: Generator, state: HMMState, data: Sequences) -> MixedHMMState:
+    def step(self, rng: Generator, state: Any, data: Sequences) -> MixedHMMState:
         """One sweep over all blocks."""
-        assert isinstance(state, MixedHMMState)
         with one_blas_thread():
             moved, chains = move_probabilities(rng, self, state, data)
         plain = self._plain

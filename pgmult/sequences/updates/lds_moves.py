@@ -77,8 +77,6 @@ from pgmult.sequences.updates.spectral_start import spectral_states
 
 if TYPE_CHECKING:
     from pgmult.sequences.models.lds import MultinomialLDS
-else:
-    MultinomialLDS = Any
 
 _START_SWEEPS = 3  # of the weights given the states that a chain starts from
 _START_CONCENTRATION = 0.5  # added to counts of symbols where the offset starts
@@ -95,7 +93,7 @@ Rng = Generator
 Noise = NoiseIntegratedOut | None
 
 
-def sampler(model: MultinomialLDS, data: Sequences) -> "PolyaGamma":
+def sampler(model: "MultinomialLDS", data: Sequences) -> "PolyaGamma":
     """Return how chains move: around sites, by the likelihood itself, or by omega alone."""
     facts = data.whole
     if model.is_noisy(data) or many_a_step(data):
@@ -116,7 +114,7 @@ class PolyaGamma:
         All of the sequences, or those of a block.
     """
 
-    def __init__(self, model: MultinomialLDS, data: Sequences):
+    def __init__(self, model: "MultinomialLDS", data: Sequences):
         self.model, self.data, self.driving = model, data, model.entering(data, "dynamics")
         self.pooled = model.pooled(data)
         self.columns = model.design(np.empty((data.num_steps, 0)), data)
