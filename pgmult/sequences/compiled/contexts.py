@@ -113,28 +113,18 @@ def _room(start, stop, steps, size):
 
 
 @jit
-def filter_contexts(worker, start, stop, steps, rows, log_predictive, probs, final):
+def filter_contexts(worker, start, stop, steps, rows, log_predictive, final):
     """Sum missing symbols out of one-step-ahead predictions.
 
-    Sets, at unsure steps, `log_predictive` (where they have observations) and `probs`
-    ``(num_steps, num_symbols)``, and ``final[s]``, the context after each sequence; `probs` or
-    `final` without rows is left alone.
+    Sets, at unsure steps that have observations, `log_predictive`, and ``final[s]``, the context
+    after each sequence, unless it has no rows.
     """
-    size = rows.shape[0]
-    predicted, weighed, after = _room(start, stop, steps, size)
+    predicted, weighed, after = _room(start, stop, steps, rows.shape[0])
     for s in range(start, stop):
         first, last = steps.offsets[s], steps.offsets[s + 1]
         _filter(first, last, steps, rows, predicted, weighed, after, log_predictive)
         if final.shape[0] > 0:
             final[s] = after
-        row = 0
-        for t in range(first, last if probs.shape[0] > 0 else first):
-            if steps.unsure[t]:
-                for k in range(rows.shape[1]):
-                    probs[t, k] = 0.0
-                    for c in range(size):
-                        probs[t, k] += predicted[row, c] * rows[c, k]
-                row += 1
 
 
 @jit
@@ -185,11 +175,11 @@ def fill_symbols(worker, start, stop, key, steps, rows, log_predictive, filled):
 
 
 @jit
-def smooth_symbols(worker, start, stop, steps, rows, log_predictive, probs):
+def smooth_symbols(worker, start, stop, steps, rows, filtered, log_predictive, probs):
     """Set probabilities of symbols given all of their sequence, at missing and unsure steps.
 
     They are those of the symbol itself where it is missing, and of another one in its place, given
-    what came before, where it was observed.
+    what came before, where it was observed. If `filtered`, they are given the steps before alone.
     """
     size, num_symbols = rows.shape
     predicted, weighed, dist = _room(start, stop, steps, size)
@@ -209,22 +199,22 @@ def smooth_symbols(worker, start, stop, steps, rows, log_predictive, probs):
                 ratio[:] = 1.0
                 continue
             row -= 1
-            probs[t] = 0.0
+            probs[t], given = 0.0, predicted[row] if filtered else weighed[row]
             for c in range(size):
                 dist[c] = 0.0
-                if weighed[row, c] == 0.0:
+                if given[c] == 0.0:
                     continue
                 shifted = c * (num_symbols + 1) % size
                 if not missing:
-                    dist[c] = weighed[row, c] * ratio[shifted + steps.main[t]]
+                    dist[c] = given[c] * ratio[shifted + steps.main[t]]
                 for k in range(num_symbols):
                     if missing:
-                        joint = weighed[row, c] * rows[c, k] * ratio[shifted + k]
+                        joint = given[c] * rows[c, k] * ratio[shifted + k]
                         dist[c] += joint
                         probs[t, k] += joint
                     else:
                         probs[t, k] += dist[c] * rows[c, k]
-            for c in range(size):
+            for c in range(0 if filtered else size):
                 before = predicted[row, c]
                 ratio[c] = dist[c] / before if before > 0.0 else 0.0
 

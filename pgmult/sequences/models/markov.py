@@ -60,7 +60,6 @@ _MOST_ROWS = 4_000_000  # entries of all rows
 _NEAR = 20  # steps of a gap that a chain fills at its start
 _MOST_HELD = 50_000_000  # probabilities of contexts in a gap
 _LEAST = 1e-300
-_NONE = np.empty((0, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +252,7 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         terms = data.counts * np.log(rows[steps.contexts[step], data.symbols])
         log_p = np.bincount(step, terms, data.num_steps).astype(np.float64)
         if steps.unsure.any():
-            _filter(steps, rows, log_p, _NONE, _NONE)
+            _filter(steps, rows, log_p, np.empty((0, 0)))
         return log_p
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
@@ -264,11 +263,9 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         """
         rows, steps = self.longest(draw["rows"], data), steps_of(data, self.order)
         probs = np.ascontiguousarray(rows[steps.contexts])
-        size, unused = data.num_sequences, np.empty(data.num_steps)
-        if filtered and steps.unsure.any():
-            _filter(steps, rows, unused, probs, _NONE)
-        elif not filtered and (steps.main == data.num_symbols).any():
-            over_rows(compiled.smooth_symbols, size, steps, rows, unused, probs, grain=1)
+        if (steps.unsure if filtered else ~data.observed).any():
+            arrays = steps, rows, filtered, np.empty(data.num_steps), probs
+            over_rows(compiled.smooth_symbols, data.num_sequences, *arrays, grain=1)
         return probs
 
     def ahead(self, chances: FloatArray, draw: Draw, data: Sequences, steps: int) -> Ahead:
@@ -294,7 +291,7 @@ class MarkovChain(SequenceModel, Sampled[Sequences, MarkovChainState], Checked):
         dists[np.arange(len(sure)), sure] = 1.0
         if unsure.any():
             final = np.empty((data.num_sequences, len(rows)))
-            _filter(past, rows, np.empty(data.num_steps), _NONE, final)
+            _filter(past, rows, np.empty(data.num_steps), final)
             dists[len(sure) :] = final[unsure]
             context[unsure] = one_of(chances[unsure, 0, -1], final[unsure])
         probs = np.empty((len(dists), steps, number))
@@ -395,7 +392,7 @@ class ChainSampler:
 
 
 def _filter(steps: compiled.ContextSteps, rows: FloatArray, *out: FloatArray) -> None:
-    """Fill what is asked for: see `pgmult.sequences.compiled.contexts.filter_contexts`."""
+    """Fill log predictive probabilities and contexts after sequences, if these have rows."""
     over_rows(compiled.filter_contexts, len(steps.offsets) - 1, steps, rows, *out, grain=1)
 
 

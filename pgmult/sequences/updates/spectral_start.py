@@ -15,6 +15,7 @@ own observation plays no part in its state.
 
 import numpy as np
 import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
 
 from pgmult.compiled.linalg import cholesky, invert_lower
 from pgmult.core.typing import FloatArray, Generator
@@ -34,40 +35,23 @@ def spectral_states(rng: Generator, data: Sequences, state_dim: int) -> FloatArr
     Costs O(num_steps state_dim) sparse products; the same bits for any number of BLAS threads.
     """
     ahead, behind = _windows(data, forward=True), _windows(data, forward=False)
-    size = min(state_dim + _EXTRA, ahead.width)
-    left = right = _orthonormal(rng.standard_normal((ahead.width, size)))
+    size = min(state_dim + _EXTRA, ahead.shape[1])
+    left = right = _orthonormal(rng.standard_normal((ahead.shape[1], size)))
     for _ in range(_PASSES):
-        left = _orthonormal(ahead.transposed(behind.times(right)))
-        right = _orthonormal(behind.transposed(ahead.times(left)))
-    u, _, v = np.linalg.svd(np.einsum("ti,tj->ij", ahead.times(left), behind.times(right)))
+        left = _orthonormal(ahead.rmatmat(behind.matmat(right)))
+        right = _orthonormal(behind.rmatmat(ahead.matmat(left)))
+    u, _, v = np.linalg.svd(np.einsum("ti,tj->ij", ahead.matmat(left), behind.matmat(right)))
     chosen = min(state_dim, size)
     states = np.zeros((data.num_steps, state_dim))
-    states[:, :chosen] = ahead.times(linear_means(left, u[:, :chosen]))
-    states[:, :chosen] += behind.times(linear_means(right, v[:chosen].T))
+    states[:, :chosen] = ahead.matmat(linear_means(left, u[:, :chosen]))
+    states[:, :chosen] += behind.matmat(linear_means(right, v[:chosen].T))
     scale = states.std(axis=0)
     states /= np.where(scale > 1e-10 * scale.max(initial=0.0), scale, np.inf)
     return states + _JITTER * rng.standard_normal(states.shape)
 
 
-class _Windows:
-    """A sparse matrix of steps by (range of lags, symbol) less a matrix of rank one a range."""
-
-    def __init__(self, sparse: "scipy.sparse.csr_array", shares: FloatArray, weights: FloatArray):
-        self.sparse, self.shares, self.weights = sparse, shares, weights
-        self.width = sparse.shape[1]
-
-    def times(self, x: FloatArray) -> FloatArray:
-        blocks = x.reshape(self.shares.shape[1], len(self.weights), -1)
-        means = np.einsum("k,bkr->br", self.weights, blocks)
-        return np.asarray(self.sparse @ x - linear_means(self.shares, means))
-
-    def transposed(self, x: FloatArray) -> FloatArray:
-        totals = np.einsum("tb,tr->br", self.shares, x)
-        means = totals[:, None, :] * self.weights[:, None]
-        return np.asarray(self.sparse.T @ x - means.reshape(self.width, -1))
-
-
-def _windows(data: Sequences, *, forward: bool) -> _Windows:
+def _windows(data: Sequences, *, forward: bool) -> LinearOperator:
+    """Steps by (range of lags, symbol): a sparse matrix less one of rank one a range."""
     used = np.bincount(data.symbols, data.counts, minlength=data.num_symbols)
     frequent = np.argsort(-used, kind="stable")[:_MOST_SYMBOLS]
     frequent = frequent[used[frequent] > 0]
@@ -79,7 +63,17 @@ def _windows(data: Sequences, *, forward: bool) -> _Windows:
     reaches = [_averages(data, first, last, forward) for first, last in _LAGS]
     blocks = scipy.sparse.hstack([reach @ y for reach in reaches], format="csr")
     shares = np.stack([reach @ data.observed.astype(np.float64) for reach in reaches], axis=1)
-    return _Windows(scipy.sparse.csr_array(blocks), shares, root)
+    sparse = scipy.sparse.csr_array(blocks)
+
+    def times(x: FloatArray) -> FloatArray:
+        means = np.einsum("k,bkr->br", root, x.reshape(len(_LAGS), len(root), -1))
+        return np.asarray(sparse @ x - linear_means(shares, means))
+
+    def transposed(x: FloatArray) -> FloatArray:
+        means = np.einsum("tb,tr->br", shares, x)[:, None, :] * root[:, None]
+        return np.asarray(sparse.T @ x - means.reshape(sparse.shape[1], -1))
+
+    return LinearOperator(sparse.shape, None, matmat=times, rmatmat=transposed, dtype=np.float64)
 
 
 def _averages(data: Sequences, first: int, last: int, forward: bool) -> "scipy.sparse.csr_array":
