@@ -247,10 +247,8 @@ def _report(run: StoredRun, options: Options | None) -> Any:
     if options is not None:
         if options.documents:
             run.must_answer("documents")
-        asked = {
-            "by": options.by, "num_words": options.words, "num_documents": options.documents or 0,
-            "topic": options.topic,
-        }  # fmt: skip
+        asked = {"by": options.by, "num_words": options.words, "topic": options.topic}
+        asked["num_documents"] = options.documents or 0
     facts = {} if run.data is None else {"corpus": str(run.data)}
     weight = run.notes.get("recipe", {}).get("weight")
     return run.report(facts=facts | run.facts, weight=weight, **asked)

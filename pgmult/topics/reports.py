@@ -330,10 +330,9 @@ def _long_document(run: Posterior) -> list[str]:
     if share <= max(_MUCH, _LONG / corpus.num_documents):
         return []
     name = longest + 1 if corpus.names is None else f'"{corpus.names[longest]}"'
-    return [
-        f"Document {name} has {100 * share:.0f} % of all words, so that shares of all words are"
-        " largely its own: leave it out, or cut it into pieces as long as other documents."
-    ]
+    largely = "so that shares of all words are largely its own"
+    advice = "leave it out, or cut it into pieces as long as other documents"
+    return [f"Document {name} has {100 * share:.0f} % of all words, {largely}: {advice}."]
 
 
 def _share_text(quote: documents.Quote) -> str:
@@ -525,11 +524,9 @@ def _largest_change(curves: effects.TopicShares, observed: Observed, named: Bool
             share_above = np.nanmean(draws[:, last] - draws[:, first] > 0.0)
             if size > largest and abs(share_above - 0.5) > 0.5 * curves.probability:
                 largest, where = size, f", {groups[0]} {label}" if groups else ""
-                said = [
-                    f'Along {along}, the share of "{curves.names[k]}" changes most: from'
-                    f" {_in_percent(mean[first])} at {texts[inside[first]]} to"
-                    f" {_in_percent(mean[last])} at {texts[inside[last]]}{where}."
-                ]
+                ends = [f"{_in_percent(mean[i])} at {texts[inside[i]]}" for i in (first, last)]
+                change = f"changes most: from {' to '.join(ends)}{where}"
+                said = [f'Along {along}, the share of "{curves.names[k]}" {change}.']
     return said
 
 

@@ -331,10 +331,8 @@ def _weigh_points(half, waiting, w, cos, sin):
             softplus = max(psi, 0.0) + log1p(exp_minus(abs(psi)))  # less what the base has of it:
             value[i] += (slope[i] + 0.5 * curvature[i] * psi) * psi - trials[i] * softplus
     for i in range(waiting):
-        square = (
-            current[i] * cos[i] * cos[i] + 2.0 * both[i] * cos[i] * sin[i]
-            + other[i] * sin[i] * sin[i]
-        )  # fmt: skip
+        c, s = cos[i], sin[i]
+        square = current[i] * c * c + 2.0 * both[i] * c * s + other[i] * s * s
         value[i] += half * math.log1p(square / DOF) - 0.5 * square
 
 

@@ -220,11 +220,9 @@ class Corpus:
             If the corpus does not know its table, or as `pgmult.topics.with_covariates`.
         """
         if self.table is None:
-            raise ValueError(
-                "the corpus was not read from a table, so that it has no columns: pass them to"
-                " pgmult.topics.with_covariates(corpus, columns, formula), or read texts and"
-                " columns together: pgmult.read(table).corpus(text)"
-            )
+            function = "pgmult.topics.with_covariates(corpus, columns, formula)"
+            hint = f"pass them to {function}, or read both at once: pgmult.read(table).corpus(text)"
+            raise ValueError(f"the corpus was not read from a table and has no columns: {hint}")
         columns = self.table.columns
         return with_covariates(self, columns, formula, content=content, standardize=standardize)
 
@@ -275,10 +273,8 @@ class Corpus:
         return ""
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.num_documents:,} documents, {self.num_words:,} words,"
-            f" {self.num_tokens:,} tokens{self._more()})"
-        )
+        words = f"{self.num_words:,} words, {self.num_tokens:,} tokens"
+        return f"{type(self).__name__}({self.num_documents:,} documents, {words}{self._more()})"
 
 
 Documents = TypeVar("Documents", bound=Corpus)
@@ -370,11 +366,10 @@ def refuse_texts(counts: object, name: str) -> None:
     if isinstance(first, np.ndarray) and first.dtype.kind in "OU" and first.size:
         first = first.flat[0]
     if isinstance(first, str):
-        raise TypeError(
-            f"{name} must be numbers, documents by words, got texts such as {first[:20]!r}"
-            " (count their words with pgmult.read({'text': texts}).corpus('text') or scikit-learn's"
-            " CountVectorizer; pgmult.datasets.read_corpus reads files)"
-        )
+        got = f"texts such as {first[:20]!r}"
+        count = "pgmult.read({'text': texts}).corpus('text') or scikit-learn's CountVectorizer"
+        hint = f"count their words with {count}; pgmult.datasets.read_corpus reads files"
+        raise TypeError(f"{name} must be numbers, documents by words, got {got} ({hint})")
 
 
 def _checked_counts(entries: "scipy.sparse.coo_array", name: str) -> IntArray:

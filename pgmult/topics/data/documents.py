@@ -115,10 +115,8 @@ class Losses(Answer):
         cells = [f"{n:,} ({n / max(self.tokens, 1):.1%})" for n in tokens]
         caption, empty = f"{self.documents:,} documents", self.without_text + self.emptied
         if empty:
-            caption += (
-                f", of which {empty:,} {'is' if empty == 1 else 'are'} left without words"
-                f" ({self.without_text:,} had none to begin with)"
-            )
+            left = f"{empty:,} {'is' if empty == 1 else 'are'} left without words"
+            caption += f", of which {left} ({self.without_text:,} had none to begin with)"
         columns = [
             Column("reason", ["read", *(loss.reason for loss in self.left_out), "kept"], "words"),
             Column("words", words, "different", "{:,}".format),

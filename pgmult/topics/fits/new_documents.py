@@ -278,9 +278,8 @@ def align_words(
     place = {str(word): j for j, word in enumerate(vocabulary)}
     target = np.array([place.get(str(word), -1) for word in corpus.vocabulary], dtype=np.int64)
     in_both = np.flatnonzero(target >= 0)
-    choose = scipy.sparse.csr_array(
-        (np.ones_like(in_both), (in_both, target[in_both])), shape=(corpus.num_words, num_words)
-    )
+    ones, shape = np.ones_like(in_both), (corpus.num_words, num_words)
+    choose = scipy.sparse.csr_array((ones, (in_both, target[in_both])), shape=shape)
     in_use = np.bincount(corpus.words, corpus.counts, minlength=corpus.num_words)
     lost = (target < 0) & (in_use > 0)
     aligned = corpus_from(corpus.to_csr() @ choose, "corpus", list(place), corpus.names)

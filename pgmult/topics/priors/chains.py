@@ -156,7 +156,6 @@ class ScalarChains(Checked):
         counts : Counts
         """
         out = np.array(x, dtype=np.float64, order="C")
-        over_rows(
-            compiled.slice_chains, len(out), new_key(rng), self._prior(), counts, out, grain=1
-        )
+        given = new_key(rng), self._prior(), counts, out
+        over_rows(compiled.slice_chains, len(out), *given, grain=1)
         return out

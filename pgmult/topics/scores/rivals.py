@@ -65,11 +65,9 @@ def compare_with_rivals(run: Posterior, *, random_seed: int = 0) -> Comparison:
     if not isinstance(run.model, LDA):
         lda, plain = LDA(run.model.num_topics), training.bare
         scores[_LDA] = _second(lda, plain, held_out.bare, sweeps, seed)
-    how = (
-        f"A tenth of the words of {len(rows):,} documents, {held_out.num_tokens:,} in all, was held"
-        f" out of short second runs, {_CHAINS} chains of {sweeps} sweeps each, and predicted from"
-        " the rest; the run itself has seen all words."
-    )
+    words = f"A tenth of the words of {len(rows):,} documents, {held_out.num_tokens:,} in all,"
+    short = f"was held out of short second runs, {_CHAINS} chains of {sweeps} sweeps each"
+    how = f"{words} {short}, and predicted from the rest; the run itself has seen all words."
     return Comparison.of(scores, "a word", how, _ADVICE)
 
 

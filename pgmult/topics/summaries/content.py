@@ -226,11 +226,11 @@ class Content(Answer):
             used = [self.vocabulary[j] for j in words[is_used]]
             counts = f"{one:,.0f} of {first} and {other:,.0f} of {second}"
             few = f"; fewer than {FEW_TOKENS} say hardly anything" * (min(tokens) < FEW_TOKENS)
-            caption = (
-                f"Words of topic {self.names[k]} that {first} and {second} use most differently."
-                f" Tokens of the topic: {counts}{few}. Posterior mean and {100 * probability:g} %"
-                f" interval, {self.scope}."
+            words_of = (
+                f"Words of topic {self.names[k]} that {first} and {second} use most differently"
             )
+            interval = f"Posterior mean and {100 * probability:g} % interval, {self.scope}."
+            caption = f"{words_of}. Tokens of the topic: {counts}{few}. {interval}"
             num_chains = int(is_found.reshape(len(self.chains), -1)[:, 0].sum())
             compared.append(GroupWords(
                 of_topic[:, :, is_used], ("group", "word"),
@@ -295,13 +295,12 @@ def content(
     if data.content is None:
         hint = "name them in content= of pgmult.topics.with_covariates"
         raise ValueError(f"run must be of data with content covariates, got none ({hint})")
-    runs.as_draws(run, "group_topics", "group_tokens")
+    varied, counted = "group_topics", "group_tokens"
+    runs.as_draws(run, varied, counted)
     max_draws = as_positive_int(max_draws, "max_draws")
-    chains = aligned_chains(run, chain, "group_topics")
-    mean = runs.mean_of(placed_draws(run, "group_topics", chains, max_draws, axis=1))
-    tokens = [
-        one.place(n) for one in chains for n in runs.each_draw(run, "group_tokens", one.chain)
-    ]
+    chains = aligned_chains(run, chain, varied)
+    mean = runs.mean_of(placed_draws(run, varied, chains, max_draws, axis=1))
+    tokens = [one.place(n) for one in chains for n in runs.each_draw(run, counted, one.chain)]
     return Content(
         [str(label) for label in data.content.labels], topic_names(run, chain),
         runs.names_along(run, "word", mean.shape[-1]), mean, np.stack(tokens),

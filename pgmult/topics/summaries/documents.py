@@ -367,7 +367,8 @@ def quotes(
     texts = None if table is None or table.text is None else table.texts
     is_named = corpus is None or corpus.names is not None
     called = shares.documents if is_named else _called(table, chosen)
-    cut = [None if texts is None else _cut(texts[d], most) for d in chosen]
+    known = [None if texts is None else texts[d] for d in chosen]
+    cut = [text and textwrap.shorten(text, most, placeholder=" ...") for text in known]
     numbers = np.stack([shares.mean, shares.lower, shares.upper], axis=-1).tolist()
     quoted = [[Quote._make([called[i], *numbers[i][k], cut[i]]) for i in place[k]] for k in topics]
     note = "The run holds no texts, so documents are named only." if texts is None else ""
@@ -399,9 +400,3 @@ def _called(table: DocumentTable | None, rows: IntArray) -> list[str]:
         about = ", ".join(filter(None, (cells[place - 1] for cells in short)))
         called.append(f"row {row + 1}{': ' * bool(about)}{about}")
     return called
-
-
-def _cut(text: str, most: int) -> str:
-    """A text on one line, at most so long."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else textwrap.shorten(line, most, placeholder=" ...")

@@ -114,10 +114,7 @@ def aligned_chains(run: Posterior, chain: int | None, name: str) -> list[Aligned
         if "topics" not in run:
             raise runs.not_kept(run, "'topics', by which chains are aligned, or chain be given")
         matches = match_topics(run)
-        return [
-            AlignedChain(c, order, is_found)
-            for c, (order, is_found) in enumerate(zip(matches.order, matches.found, strict=True))
-        ]
+        return list(map(AlignedChain, range(run.num_chains), matches.order, matches.found))
     return [AlignedChain(0 if chain is None else runs.as_chain(run, chain), slice(None), True)]
 
 
@@ -133,9 +130,7 @@ def each_aligned(
 ) -> Iterator[tuple[AlignedChain, FloatArray]]:
     """Draws of a variable, of every chain as many, with the chain that each is of."""
     share = runs.share_of_draws(max_draws, len(chains))
-    for one in chains:
-        for draw in runs.each_draw(run, name, one.chain, share):
-            yield one, draw
+    return ((one, of) for one in chains for of in runs.each_draw(run, name, one.chain, share))
 
 
 def placed_draws(
@@ -189,12 +184,10 @@ class RunMatches(Answer):
             texts = ["" if k is None else " ".join(words[k - 1]) for k in numbers]
             cells = ["" if k is None else str(k) for k in numbers]
             columns += [Column(name, numbers, name, cells), Column(f"{name}_words", texts, "words")]
-        headline = (
-            f"{len(self.pairs)} topics found in both runs, {len(self.only_first)} of the first run"
-            f" alone and {len(self.only_second)} of the second. Distance: total variation, 0 the"
-            " same, 1 no word in common."
-        )
-        return Table(headline, columns)
+        only, others = len(self.only_first), len(self.only_second)
+        alone = f"{only} of the first run alone and {others} of the second"
+        measure = "Distance: total variation, 0 the same, 1 no word in common."
+        return Table(f"{len(self.pairs)} topics found in both runs, {alone}. {measure}", columns)
 
 
 def compare(

@@ -123,11 +123,10 @@ class TopicStability(Answer):
     def breakdown(self) -> str:
         """Number of topics that another chain is expected to find; empty with one chain."""
         again = self.found_again
-        text = (
-            f"one more chain would find about {again.sum():.0f} of them, {(again >= _SURE).sum()}"
-            f" with a probability of {100 * _SURE:.0f} % or more"
-        )
-        return "" if np.isnan(again).any() else text
+        if np.isnan(again).any():
+            return ""
+        sure = f"{(again >= _SURE).sum()} with a probability of {100 * _SURE:.0f} % or more"
+        return f"one more chain would find about {again.sum():.0f} of them, {sure}"
 
     def take(self, topics: IntArray) -> "TopicStability":
         """The same of some topics, given by their numbers, in this order."""
