@@ -218,12 +218,10 @@ class CorpusWriter:
             for left_over in self.folder.iterdir():
                 if left_over.name != "lock":
                     left_over.unlink()
-            self._arrays = {
-                name: ArrayWriter(self.folder / f"{name}.npy", dtype)
-                for name, dtype in _DTYPES.items()
-            }
+            self._arrays: dict[str, ArrayWriter] = {}
+            for name, dtype in _DTYPES.items():
+                self._write(name, np.zeros(int(name == "indptr"), dtype))
             self._names = (self.folder / "names.txt").open("w", encoding="ascii")
-            self._arrays["indptr"].append(np.zeros(1, dtype=np.int64))
         except BaseException:
             self._lock.close()
             raise

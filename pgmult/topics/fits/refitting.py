@@ -111,10 +111,8 @@ def refit(
             for name in names:
                 stored[name].append(variable(model, state, data, name))
         stored["topics"].extend(kept)
-    draws = {
-        name: np.reshape(values, (run.num_chains, -1, *np.shape(values[0])))
-        for name, values in stored.items()
-    }
+    lead = run.num_chains, -1
+    draws = {n: np.reshape(of, (*lead, *np.shape(of[0]))) for n, of in stored.items()}
     stats = {"log_likelihood": draws.pop("log_likelihood")}
     return Posterior(
         draws, dims={name: model.dims[name] for name in draws},

@@ -55,7 +55,8 @@ from pgmult.core.typing import FloatArray, Generator, IntArray
 from pgmult.priors import NormalInverseWishart
 from pgmult.sampling.blocks import BLOCK_ROWS, Asks, Sums
 from pgmult.topics.data.timed import TimedCorpus
-from pgmult.topics.models.topic_model import OF_TOPICS, BlockRows, NormalTopics, NumTopics
+from pgmult.topics.models import topic_model
+from pgmult.topics.models.topic_model import SUMMARIES
 from pgmult.topics.priors.walk import WalkingMean
 from pgmult.topics.starts.searches import START_SWEEPS, StartSweeps
 from pgmult.topics.updates.drifting import DriftingWords
@@ -97,7 +98,7 @@ class DynamicTopicsState:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DynamicTopics(NormalTopics):
+class DynamicTopics(topic_model.NormalTopics):
     """Topics whose words and prevalence drift over time, every variance learned.
 
     Parameters
@@ -129,7 +130,7 @@ class DynamicTopics(NormalTopics):
     steps of all K V word probabilities are held.
     """
 
-    num_topics: NumTopics
+    num_topics: topic_model.NumTopics
     gaussian: NormalInverseWishart | None = None
     prevalence_shape: Above0 = 2.0
     prevalence_scale: Above0 = 0.05
@@ -140,18 +141,15 @@ class DynamicTopics(NormalTopics):
     drift_shape: Above0 = 2.0
     drift_scale: Above0 = 0.05
     start_sweeps: StartSweeps = START_SWEEPS
-    block_rows: BlockRows = 8 * BLOCK_ROWS
+    block_rows: topic_model.BlockRows = 8 * BLOCK_ROWS
 
     keywords: ClassVar[Any] = ()  # type: ignore[misc]
     word_concentration: ClassVar[float | None] = None  # type: ignore[misc]
 
     state_type = DynamicTopicsState
-    dims = axes_of(DynamicTopicsState) | OF_TOPICS | {"prevalence": ("time", "topic")}
-    default_keep = (
-        "initial_var", "drift_var", "prevalence_drift", "prevalence", "topic_shares",
-        "effective_topics",
-    )  # fmt: skip
-    summary_names = NormalTopics.summary_names | {"prevalence"}
+    dims = axes_of(DynamicTopicsState) | topic_model.OF_TOPICS | {"prevalence": ("time", "topic")}
+    default_keep = ("initial_var", "drift_var", "prevalence_drift", "prevalence", *SUMMARIES)
+    summary_names = topic_model.NormalTopics.summary_names | {"prevalence"}
 
     @property
     def psi_mean(self) -> WalkingMean:

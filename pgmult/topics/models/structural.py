@@ -185,7 +185,7 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus]):
     label_dims = frozenset({"topic", "other_topic"})
     single_precision = frozenset({"group_topics"})
     label_parts: ClassVar[Mapping[str, str]] = {"topic": "group_topics"}
-    summary_names = topic_model.SUMMARIES | {"group_tokens", "mu"}
+    summary_names = frozenset({*topic_model.SUMMARIES, "group_tokens", "mu"})
     reported_names = "topic_shares", "coefficients", "effects"
     default_keep = (
         "coefficients", "effects", "effect_variances", "group_topics",

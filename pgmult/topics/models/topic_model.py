@@ -53,7 +53,7 @@ BlockRows = Annotated[int, as_block_rows]
 OF_TOPICS = {"theta": ("document", "topic"), "topic_shares": ("topic",), "effective_topics": ()}
 """Axes of what follows from the state of a topic model."""
 
-SUMMARIES = frozenset({"topic_shares", "effective_topics"})
+SUMMARIES = "topic_shares", "effective_topics"
 """Variables of any topic model that are made of sums over blocks of documents."""
 
 
@@ -73,7 +73,7 @@ class TopicModel(Checked, allocation.AllocatedTopics[Documents, PsiState], Gener
         "word_concentration",
     )  # fmt: skip
     label_dims: ClassVar[frozenset[str]] = frozenset({"topic", "stick", "other_stick"})
-    summary_names: ClassVar[frozenset[str]] = SUMMARIES
+    summary_names: ClassVar[frozenset[str]] = frozenset(SUMMARIES)
 
     def _complete(self) -> None:
         refuse_unaffordable(32.0 * self.num_topics**2, "num_topics", self.num_topics)

@@ -145,11 +145,10 @@ class Searched:
 
     def ordered(self, order: IntArray) -> "Searched":
         """The same, topics in another order."""
-        topic_counts, word_counts = (
-            np.ascontiguousarray(counts[:, order])
-            for counts in (self.allocation.topic_counts, self.allocation.word_counts)
-        )
-        assignments = np.argsort(order)[self.allocation.assignments]
+        at = self.allocation
+        both = at.topic_counts, at.word_counts
+        topic_counts, word_counts = (np.ascontiguousarray(of[:, order]) for of in both)
+        assignments = np.argsort(order)[at.assignments]
         allocation = collapsed.Allocation(assignments, topic_counts, word_counts)
         return Searched(allocation, self.alpha[order], self.eta)
 

@@ -171,12 +171,9 @@ def _numbers_of(run: Posterior, corpus: Corpus) -> dict[str, IntArray]:
     """Groups of documents along each number that prevalence depends on."""
     if not isinstance(corpus, StructuredCorpus) or "coefficients" not in run:
         return {}
-    columns = corpus.design.columns
-    return {
-        str(name): in_bins(columns.values[:, j])
-        for j, name in enumerate(columns.names)
-        if not columns.num_levels[j] and np.ptp(columns.values[:, j]) > 0.0
-    }
+    columns, spans = corpus.design.columns, np.ptp(corpus.design.columns.values, axis=0)
+    varying = [j for j, of in enumerate(columns.num_levels) if not of and spans[j] > 0.0]
+    return {str(columns.names[j]): in_bins(columns.values[:, j]) for j in varying}
 
 
 def _along(

@@ -226,11 +226,10 @@ class Content(Answer):
             used = [self.vocabulary[j] for j in words[is_used]]
             counts = f"{one:,.0f} of {first} and {other:,.0f} of {second}"
             few = f"; fewer than {FEW_TOKENS} say hardly anything" * (min(tokens) < FEW_TOKENS)
-            words_of = (
-                f"Words of topic {self.names[k]} that {first} and {second} use most differently"
-            )
+            apart = f"that {first} and {second} use most differently"
             interval = f"Posterior mean and {100 * probability:g} % interval, {self.scope}."
-            caption = f"{words_of}. Tokens of the topic: {counts}{few}. {interval}"
+            said = f"Tokens of the topic: {counts}{few}. {interval}"
+            caption = f"Words of topic {self.names[k]} {apart}. {said}"
             num_chains = int(is_found.reshape(len(self.chains), -1)[:, 0].sum())
             compared.append(GroupWords(
                 of_topic[:, :, is_used], ("group", "word"),

@@ -233,10 +233,8 @@ def nesting(data: StructuredCorpus, variable: str) -> str:
 
 
 _NAME_WORDS = 3
-_WORTH = (
-    "draws: effective draws behind an interval; with fewer than"
-    f" {runs.FEW_DRAWS:.0f} it is not reliable (in parentheses or grey)."
-)
+_ROUGH = f"with fewer than {runs.FEW_DRAWS:.0f} it is not reliable (in parentheses or grey)"
+_WORTH = f"draws: effective draws behind an interval; {_ROUGH}."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

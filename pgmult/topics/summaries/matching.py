@@ -228,10 +228,8 @@ def compare(
     closest = np.argsort(costs[at], kind="stable")
     closest = closest[costs[at][closest] < MATCH_LIMIT]
     pairs = np.column_stack(at)[closest]
-    one, two = (
-        [[of[j] for j in row] for row in runs.most_probable(mean, num_words)]
-        for of, mean in zip(names, means, strict=True)
-    )
+    top = zip(names, (runs.most_probable(mean, num_words) for mean in means), strict=True)
+    one, two = ([[of[j] for j in row] for row in rows] for of, rows in top)
     drawn = (runs.each_draw(of, "topics", best_chain(of), _COMPARED_DRAWS) for of in both)
     single = (map(runs.over_versions, of) for of in zip(*drawn, strict=False))
     apart = [_distances(names, list(of)) for of in single]

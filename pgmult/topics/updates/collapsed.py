@@ -84,10 +84,8 @@ def random_allocation(rng: Generator, corpus: Corpus, num_topics: int) -> Alloca
     MemoryError
         If there are more tokens than there is memory for.
     """
-    refuse_many_tokens(
-        corpus.num_tokens, _BYTES, "LDA keeps a topic for each",
-        "CorrelatedTopics and other models that hold topics keep counts",
-    )  # fmt: skip
+    hint = "CorrelatedTopics and other models that hold topics keep counts"
+    refuse_many_tokens(corpus.num_tokens, _BYTES, "LDA keeps a topic for each", hint)
     assignments = rng.integers(num_topics, size=corpus.num_tokens)
     return count_topics(corpus, assignments, num_topics)
 

@@ -149,10 +149,8 @@ class WordsByGroup(DirichletWords):
         """
         keywords = Keywords.of(self.keywords, data)
         by_word = word_counts.T.reshape(data.content.num_groups, data.num_words, self.num_topics)
-        counts, shares, words = keywords.sample(
-            rng, np.ascontiguousarray(by_word.swapaxes(1, 2)), state.group_topics,
-            state.keyword_shares, state.keyword_words,
-        )  # fmt: skip
+        by_group = np.ascontiguousarray(by_word.swapaxes(1, 2))
+        counts, shares, words = keywords.sample(rng, by_group, state.group_topics, state)
         concentration, rate = state.content_concentration.copy(), state.content_rate
         above, prior = self._above(state), (self.content.shape, float(rate))
         tables = np.zeros(above.shape, dtype=np.int64)

@@ -133,9 +133,8 @@ class Keywords:
         return mixture
 
     def sample(
-        self, rng: Generator, counts: IntArray, mixture: FloatArray, shares: FloatArray,
-        words: FloatArray,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:  # fmt: skip
+        self, rng: Generator, counts: IntArray, mixture: FloatArray, state: KeywordsState
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
         """Draw which tokens came as keywords, then shares and words.
 
         Parameters
@@ -143,11 +142,14 @@ class Keywords:
         counts : int64 array, ``(num_groups, num_topics, num_words)``
         mixture : array, ``(num_groups, num_topics, num_words)``
             What the tokens were allocated by.
+        state : KeywordsState
+            Shares and words that `mixture` has.
 
         Returns
         -------
         counts without them, shares, words
         """
+        shares, words = state.keyword_shares, state.keyword_words
         if not len(shares):
             return counts, shares, words
         tokens = counts[:, self.topics, self.words]

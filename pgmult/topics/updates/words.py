@@ -67,9 +67,8 @@ class DirichletWords:
     def given(self, rng: Generator, state: Any, word_counts: IntArray, data: Corpus) -> Fields:
         """New values of the fields, keywords first, given the topics of the tokens."""
         keywords = Keywords.of(self.keywords, data)
-        (counts,), shares, words = keywords.sample(
-            rng, word_counts[None], state.topics[None], state.keyword_shares, state.keyword_words
-        )
+        at = word_counts[None], state.topics[None], state
+        (counts,), shares, words = keywords.sample(rng, *at)
         eta = sample_concentration(rng, self.concentration, state.word_concentration, counts)
         topics = sample_topics(rng, eta, counts)
         return self._mixed(eta, keywords, topics, kept_counts(counts), shares, words)
