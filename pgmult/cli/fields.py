@@ -7,19 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pgmult.cli import shared
 from pgmult.cli.actions import CHECK, Question, Room, effects_question
 from pgmult.cli.runs import Job, StoredRun
-from pgmult.cli.shared import (
-    GAPS,
-    TABLE,
-    add_options,
-    columns_in,
-    complete,
-    predict_complete,
-    read_table,
-    share,
-    titled,
-)
 from pgmult.fields.family import FIELDS
 
 if TYPE_CHECKING:
@@ -64,14 +54,12 @@ TABLE  File of a table, such as names.csv or names.xlsx
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
     none: dict[str, object] = {"default": []}
-    add_options(fit, _FIT, wide=none, coordinates=none)
-    TABLE.add(fit)
-    GAPS.add(fit)
+    shared.add_options(fit, _FIT, wide=none, coordinates=none)
+    shared.TABLE.add(fit)
+    shared.GAPS.add(fit)
 
 
 def _job(options: argparse.Namespace) -> Job:
-    import numpy as np
-
     from pgmult.core.tables import rows_in_words
     from pgmult.datasets.states import us_states
     from pgmult.fields.models.multinomial_gp import MultinomialGP
@@ -80,7 +68,7 @@ def _job(options: argparse.Namespace) -> Job:
 
     if bool(options.wide) == bool(options.category):
         raise ValueError("say which column is the --category, or which ones are --wide counts")
-    table, left_out = _without_gaps(read_table(options.table, options), options)
+    table, left_out = _without_gaps(shared.read_table(options.table, options), options)
     table = table.computed(options.count, "count")
     columns = table.columns
     lengths = _lengths(options.length_scale)
@@ -92,7 +80,7 @@ def _job(options: argparse.Namespace) -> Job:
     _refuse_labels(numbers)
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
-    new = None if options.at is None else read_table(options.at, options)
+    new = None if options.at is None else shared.read_table(options.at, options)
     at = {name: located.at for name, located in places.items()}
     absent = options.absent.replace("-", " ") if options.absent else None
     with rows_in_words(table):
@@ -107,15 +95,12 @@ def _job(options: argparse.Namespace) -> Job:
     lengths = dict.fromkeys(states, _STATES_REACH) | lengths
     covariance, words = _covariance(data, options.inputs, places, lengths)
     model = MultinomialGP(covariance, options.structure, overdispersion=options.overdispersion)
-    what = titled(table, options.category) if options.category else "shares"
+    what = shared.titled(table, options.category) if options.category else "shares"
     notes = {
         "title": options.title or f"{what} in {options.table.name}",
         "source": str(options.table),
         "inputs": options.inputs,
-        "places": {
-            name: {place: np.atleast_1d(x).tolist() for place, x in where.items()}
-            for name, where in at.items()
-        },
+        "places": at,
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
@@ -131,13 +116,13 @@ def _job(options: argparse.Namespace) -> Job:
 def _without_gaps(table: "DataTable", options: argparse.Namespace) -> tuple["DataTable", str]:
     """The table without gaps, and what was left out of it."""
     needed = {"--category": options.category} | {f"--inputs {n}": n for n in options.inputs}
-    names = columns_in(options.count, table)
+    names = shared.columns_in(options.count, table)
     of_counts = {"--count" if n == options.count else f"--count {n}": n for n in names}
     if options.drop_incomplete:
         counts = {f"--wide {n}": n for n in options.wide or ()}
-        return complete(table, {**of_counts, **counts, **needed}, options, "")
-    complete(table, of_counts, options, "write 0 where nothing was counted")
-    return complete(table, needed, options, "fill in the value")
+        return shared.complete(table, {**of_counts, **counts, **needed}, options, "")
+    shared.complete(table, of_counts, options, "write 0 where nothing was counted")
+    return shared.complete(table, needed, options, "fill in the value")
 
 
 def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
@@ -150,7 +135,7 @@ def _report(run: StoredRun, options: argparse.Namespace | None) -> object:
 
 def _predict(run: StoredRun, options: argparse.Namespace, arguments: dict[str, Any]) -> object:
     arguments["places"], new = run.notes.get("places"), arguments.pop("new")
-    return predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
+    return shared.predict_complete(run, new, [*(run.data.columns or ())], options, arguments)
 
 
 def _rivals(run: StoredRun) -> Any:
@@ -208,7 +193,7 @@ def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
         if where == _STATES:
             places[column] = Places(us_states(), on_sphere=True)
         else:
-            table_of = read_table(where, options)
+            table_of = shared.read_table(where, options)
             places[column] = places_of(table_of, column, options.coordinates, where)
     if missing := [name for name in named if name not in places]:
         raise ValueError(
@@ -300,7 +285,7 @@ def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
         hidden = values >= start
     else:
         try:
-            part = share(value)
+            part = shared.share(value)
         except argparse.ArgumentTypeError as error:
             raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
         hidden = np.random.default_rng(seed).random(data.num_rows) < part
@@ -362,7 +347,7 @@ ROOM = Room(
     rivals=_rivals,
     questions=(
         Question(
-            "predict", "Predict probabilities at other inputs", [GAPS], first=["new"],
+            "predict", "Predict probabilities at other inputs", [shared.GAPS], first=["new"],
             required=["new"], skip=["inputs", "places"], defaults={"max_draws": 200},
             ask=_predict, tidy=True,
         ),

@@ -231,7 +231,9 @@ def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
     columns, tables, names = data.input_labels, data.columns or {}, []
     for leaf in covariance.leaves():
         acts = range(len(columns)) if leaf.active is None else leaf.active
-        family, of = type(leaf).__name__, _whole_columns([columns[i] for i in acts])
+        # coordinates of a place, "state 1" and "state 2", are the state's
+        of = ", ".join(dict.fromkeys(re.sub(" [123]$", "", columns[i]) for i in acts))
+        family = type(leaf).__name__
         for name in leaf.param_names:
             words = {"var": "variance", "length_scale": "length scale"}.get(name, name)
             words += f" of {of}" if of else ""
@@ -240,11 +242,6 @@ def hyperparameter_names(covariance: Covariance, data: CountField) -> list[str]:
                 words += ", in km" if family == "GreatCircle" else ", in years" if dates else ""
             names.append(f"{words} ({family})")
     return names
-
-
-def _whole_columns(names: list[str]) -> str:
-    """Coordinates of a place, "state 1" and "state 2", are the state's."""
-    return ", ".join(dict.fromkeys(re.sub(" [123]$", "", name) for name in names))
 
 
 # --------------------------------------------------------------------------- what moved, who leads

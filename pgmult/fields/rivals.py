@@ -16,7 +16,7 @@ that were held out are predicted from the data of the fit, and nothing needs to 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp, softmax, xlogy
 
 from pgmult.core.arguments import as_kind
 from pgmult.core.comparison import Comparison, between_two
@@ -204,24 +204,22 @@ def _autoregression(table: FloatArray) -> FloatArray:
     logs -= logs.mean(axis=2, keepdims=True)
     full = np.asarray(table.any(axis=2))
     target = full[2:] & full[1:-1] & full[:-2]
+    now, one_ago, two_ago = (logs[2 - lag : shape[0] - lag][target] for lag in range(3))
     slopes = np.zeros((shape[2], 3))
+    if len(now) < 2 * slopes.shape[1]:
+        return shares
     for k in range(shape[2]):
-        lags = [logs[2 - lag : shape[0] - lag, :, k][target] for lag in range(3)]
-        design = np.column_stack([np.ones(len(lags[0])), lags[1], lags[2]])
-        if len(design) < 2 * design.shape[1]:
-            return shares
-        slopes[k] = np.linalg.lstsq(design, lags[0], rcond=None)[0]
+        design = np.column_stack([np.ones(len(now)), one_ago[:, k], two_ago[:, k]])
+        slopes[k] = np.linalg.lstsq(design, now[:, k], rcond=None)[0]
     available, predicted = full.copy(), np.full(shape, -np.inf)
     for t in range(2, shape[0]):
         has_past = available[t - 1] & available[t - 2]
-        predicted[t] = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
-        predicted[t] = np.where(has_past[:, None], predicted[t], -np.inf)
+        ahead = slopes[:, 0] + slopes[:, 1] * logs[t - 1] + slopes[:, 2] * logs[t - 2]
         new = has_past & ~full[t]
-        logs[t, new], available[t] = predicted[t, new], full[t] | has_past
+        predicted[t, has_past], logs[t, new] = ahead[has_past], ahead[new]
+        available[t] |= has_past
     has = np.isfinite(predicted).all(axis=2)
-    values = predicted[has]
-    weights = np.exp(values - values.max(axis=1, keepdims=True))
-    shares[has] = weights / weights.sum(axis=1, keepdims=True)
+    shares[has] = softmax(predicted[has], axis=1)
     return shares
 
 

@@ -25,17 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgmult.core import labels as core_labels
+from pgmult.core import tables as core_tables
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.dates import dates_of
 from pgmult.core.labels import TOTAL, as_looked_at
-from pgmult.core.tables import (
-    as_columns,
-    as_years,
-    chosen_columns,
-    counts_of,
-    date_text,
-    one_role_each,
-)
 from pgmult.core.typing import Array, ArrayLike, BoolArray, FloatArray, IntArray
 from pgmult.core.validate import as_finite
 from pgmult.fields.data import CountField, as_field, clash_of
@@ -136,7 +129,7 @@ def read_field(
     chosen = [inputs] if isinstance(inputs, str) else as_strings(inputs, "inputs")
     if not chosen:
         raise ValueError("inputs must name a column at least, got none")
-    columns = as_given = as_columns(table, "table")
+    columns = as_given = core_tables.as_columns(table, "table")
     at_places = as_mapping(places, "places")
     if unused := [name for name in at_places if name not in chosen]:
         raise ValueError(f"places must be of columns among inputs, got {unused[0]!r}")
@@ -148,15 +141,16 @@ def read_field(
         category, count = _CATEGORY, _COUNT
     category = as_kind(category, "category", str, "the column of the category, or pass wide=")
     roles = {f"inputs {name}": name for name in chosen}
-    one_role_each({**roles, "category": category, "count": count})
-    at = _with_dates(chosen_columns(columns, chosen, "table", "inputs"), at_places)
-    of_category = chosen_columns(columns, [category], "table", "category")[category]
+    core_tables.one_role_each({**roles, "category": category, "count": count})
+    at = _with_dates(core_tables.chosen_columns(columns, chosen, "table", "inputs"), at_places)
+    of_category = core_tables.chosen_columns(columns, [category], "table", "category")[category]
     x, names = _coordinates(at, at_places, "table")
     if not len(x):
         raise ValueError("table must have a row at least, got none")
     number = np.ones(len(x), dtype=np.int64)
     if count is not None:
-        number = counts_of(chosen_columns(columns, [count], "table", "count")[count], count)
+        of_count = core_tables.chosen_columns(columns, [count], "table", "count")[count]
+        number = core_tables.counts_of(of_count, count)
         _warn_of_repeats(as_given)
     labels, of_label = _in_order(core_labels.labels_of(of_category, category), wide)
     core_labels.warn_of_look_alikes(labels, f"column {category!r}")
@@ -184,7 +178,8 @@ def read_field(
     )  # fmt: skip
     data = replace(data, columns=shown)
     if new_inputs is not None:
-        data = with_table(data, as_columns(new_inputs, "new_inputs"), at_places, what="new_inputs")
+        new = core_tables.as_columns(new_inputs, "new_inputs")
+        data = with_table(data, new, at_places, what="new_inputs")
     return FieldRead(data, guess, zeros, totals)
 
 
@@ -192,12 +187,12 @@ def _as_long(
     columns: Mapping[str, Array], inputs: Sequence[str], wide: Sequence[str]
 ) -> dict[str, Array]:
     """A row for each category of a table that has a column for each."""
-    numbers = chosen_columns(columns, wide, "table", "wide")
-    one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
+    numbers = core_tables.chosen_columns(columns, wide, "table", "wide")
+    core_tables.one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
     cells = np.stack([column.astype(object) for column in numbers.values()], axis=1)
     filled = ~np.array([[core_labels.is_missing(cell) for cell in line] for line in cells])
     for (name, column), is_filled in zip(numbers.items(), filled.T, strict=True):
-        counts_of(column[is_filled], name)
+        core_tables.counts_of(column[is_filled], name)
     row, k = np.nonzero(filled)
     long = {name: columns[name][row] for name in inputs if name in columns}
     return long | {_CATEGORY: np.array(wide)[k], _COUNT: cells[row, k].astype(np.float64)}
@@ -316,8 +311,9 @@ def with_table(
         if not is_number and column.dtype.kind != "M":
             known = dict(zip(column.tolist(), x.tolist(), strict=True))
             at_places[key] = known | at_places.get(key, {})
-    columns = chosen_columns(as_columns(new, what), [*data.columns], what, "inputs")
-    columns = _with_dates(columns, at_places)
+    table = core_tables.as_columns(new, what)
+    chosen = core_tables.chosen_columns(table, [*data.columns], what, "inputs")
+    columns = _with_dates(chosen, at_places)
     x, _ = _coordinates(columns, at_places, what)
     shown = {key: _shown(column) for key, column in columns.items()}
     wider = data.with_new_inputs(x, _row_names(shown) if names is None else names)
@@ -342,7 +338,7 @@ def _coordinates(
         if name in places:
             values = _places(column, places[name], name, table)
         elif column.dtype.kind == "M":
-            values = as_years(column)[:, None]
+            values = core_tables.as_years(column)[:, None]
         elif text is not None:
             hint = (
                 f"say where they are if they are places: places={{{name!r}: ...}}; a factor such as"
@@ -438,7 +434,7 @@ def _row_names(shown: Mapping[str, Array]) -> list[str]:
 def plain(value: object) -> str:
     """A label as it is printed."""
     if isinstance(value, np.datetime64):
-        return date_text(value)
+        return core_tables.date_text(value)
     return f"{value:g}" if isinstance(value, np.floating | float) else str(value)
 
 
@@ -471,7 +467,7 @@ def axis_and_places(
         if filled < _LEAST_FILLED * values * combinations:
             axis, others = "", [*arrays.values()]
     along: Array = arrays.get(axis, np.zeros(num_rows))
-    x = as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
+    x = core_tables.as_years(along) if along.dtype.kind == "M" else along.astype(np.float64)
     labels = [", ".join(map(plain, row)) for row in zip(*others, strict=True)]
     places, place = _in_order(np.array(labels or [""] * num_rows))
     return axis, x, places.tolist(), place

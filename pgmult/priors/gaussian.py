@@ -322,7 +322,7 @@ class NormalInverseWishart(Checked):
         if mean.shape != self.mean.shape:
             raise ValueError(f"mu must have shape {self.mean.shape}, got {mean.shape}")
         normal = MvNormal(self.mean, cov / self.strength).log_density(mean)
-        return inverse_wishart_log_density(cov, self.dof, self.scale) + float(normal)
+        return log_inverse_wishart(cov, self.dof, self.scale) + float(normal)
 
 
 def sample_inverse_wishart(rng: Generator, scale: FloatArray, dof: float) -> FloatArray:
@@ -332,7 +332,7 @@ def sample_inverse_wishart(rng: Generator, scale: FloatArray, dof: float) -> Flo
     return cov
 
 
-def inverse_wishart_log_density(cov: FloatArray, dof: float, scale: FloatArray) -> float:
+def log_inverse_wishart(cov: FloatArray, dof: float, scale: FloatArray) -> float:
     """Normalised log density of IW(scale, dof) at a symmetric positive definite `cov`."""
     n = len(cov)
     normaliser = 0.5 * dof * (_log_det(scale) - n * math.log(2.0)) - multigammaln(0.5 * dof, n)

@@ -30,11 +30,7 @@ from pgmult.core.arguments import as_real
 from pgmult.core.parameters import Checked
 from pgmult.core.typing import FloatArray, Generator
 from pgmult.core.validate import as_finite, as_spd
-from pgmult.priors.gaussian import (
-    inverse_wishart_log_density,
-    lower_cholesky,
-    sample_inverse_wishart,
-)
+from pgmult.priors.gaussian import log_inverse_wishart, lower_cholesky, sample_inverse_wishart
 
 
 def linear_means(covariates: FloatArray, coefficients: FloatArray) -> FloatArray:
@@ -131,4 +127,4 @@ class MatrixNormalInverseWishart(Checked):
         quadratic = np.trace(np.linalg.solve(cov, deviation.T @ self.row_precision @ deviation))
         log_dets = n * np.linalg.slogdet(self.row_precision)[1] - p * np.linalg.slogdet(cov)[1]
         matrix_normal = 0.5 * (log_dets - quadratic - p * n * math.log(2.0 * math.pi))
-        return inverse_wishart_log_density(cov, self.dof, self.scale) + float(matrix_normal)
+        return log_inverse_wishart(cov, self.dof, self.scale) + float(matrix_normal)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pgmult.core.arguments import as_kind, as_list, as_mapping, as_strings, brief
+from pgmult.core.arguments import as_kind, as_list, as_mapping, as_strings
 from pgmult.core.parameters import Checked, Positive
 from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import as_finite, as_positive_int
@@ -54,7 +54,7 @@ class Covariance(Checked, ABC):
     @property
     def log_params(self) -> FloatArray:
         """Logarithms of the free parameters, ``(num_params,)``."""
-        return np.concatenate([leaf.log_params for leaf in self.leaves()])
+        return np.log([getattr(leaf, name) for leaf in self.leaves() for name in leaf._free])
 
     @property
     def param_names(self) -> tuple[str, ...]:
@@ -77,9 +77,8 @@ class Covariance(Checked, ABC):
         """The same function with other values of the free parameters, ``(num_params,)``."""
         theta = as_finite(log_params, "log_params")
         if theta.shape != (self.num_params,):
-            hint = f"the free parameters are {', '.join(self.param_names) or 'none'}"
-            expected = f"log_params must have shape ({self.num_params},)"
-            raise ValueError(f"{expected}, got {theta.shape} ({hint})")
+            expected = f"shape ({self.num_params},), for {', '.join(self.param_names) or 'nothing'}"
+            raise ValueError(f"log_params must have {expected}, got {theta.shape}")
         return self._moved_to(theta)
 
     @abstractmethod
@@ -98,7 +97,8 @@ class Covariance(Checked, ABC):
 
     def sample_log_params(self, rng: Generator) -> FloatArray:
         """Free log parameters drawn from their priors, ``(num_params,)``."""
-        return np.concatenate([leaf.sample_log_params(rng) for leaf in self.leaves()])
+        priors = [prior for leaf in self.leaves() for prior in leaf._free.values()]
+        return np.array([prior.sample(rng, ()) for prior in priors])
 
     # ---------------------------------------------------------------- combinations
 
@@ -134,10 +134,10 @@ class CovarianceFamily(Covariance):
     _parameters: ClassVar[tuple[str, ...]]
 
     def _complete(self) -> None:
-        priors = dict(as_mapping(self.priors, "priors"))
-        for name, prior in priors.items():
-            if not isinstance(prior, LogNormal):
-                raise TypeError(f"priors must be LogNormal, got {brief(prior)} of {name!r}")
+        priors = {
+            name: as_kind(prior, f"priors[{name!r}]", LogNormal)
+            for name, prior in as_mapping(self.priors, "priors").items()
+        }
         fixed = [self.fixed] if isinstance(self.fixed, str) else as_strings(self.fixed, "fixed")
         for argument, names in (("priors", priors), ("fixed", fixed)):
             for name in names:
@@ -180,11 +180,6 @@ class CovarianceFamily(Covariance):
         return {name: priors[name] for name in self._parameters if name not in self.fixed}
 
     @property
-    def log_params(self) -> FloatArray:
-        """Logarithms of the free parameters, ``(num_params,)``."""
-        return np.log([getattr(self, name) for name in self._free])
-
-    @property
     def param_names(self) -> tuple[str, ...]:
         """Names of the free parameters."""
         return tuple(self._free)
@@ -199,10 +194,6 @@ class CovarianceFamily(Covariance):
             return -math.inf
         values = zip(self._free.values(), self.log_params, strict=True)
         return float(sum(prior.log_density(value) for prior, value in values))
-
-    def sample_log_params(self, rng: Generator) -> FloatArray:
-        """Free log parameters drawn from their priors, ``(num_params,)``."""
-        return np.array([prior.sample(rng, ()) for prior in self._free.values()])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -288,9 +288,8 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         return _overdispersed(self.covariance, float(var))
 
     def _learns_effects(self, data: CountField) -> bool:
-        if self.hyperparameters == "fixed" or not self.covariance.num_params:
-            return False
-        if has_effects(self.covariance, data.inputs.shape[1]):
+        has_own = has_effects(self.covariance, data.inputs.shape[1])
+        if has_own or self.hyperparameters == "fixed" or not self.covariance.num_params:
             return False
         if self.structure == "separable":
             return True

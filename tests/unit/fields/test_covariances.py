@@ -148,7 +148,7 @@ def test_distances_on_the_earth():
         (lambda: LogNormal(0.0), "median must be positive"),
         (lambda: GreatCircle(latitude=1, longitude=1), "must differ, got 1 for both"),
         (lambda: 0.0 * Matern(0.5), "var must be positive"),
-        (lambda: Matern(0.5).with_log_params([1.0, 2.0]), r"the free parameters are length_scale"),
+        (lambda: Matern(0.5).with_log_params([1.0, 2.0]), r"for length_scale, got"),
         (lambda: Matern(0.5, active=[3]).cov(INPUTS), "acts on column 3, but the inputs have 3"),
         (lambda: Matern(0.5).cov([[1.0], [np.nan]]), "inputs must be finite, got nan at row 1"),
         (lambda: Matern(0.5).cov(np.zeros((2, 2, 2))), r"shape \(rows, columns\)"),

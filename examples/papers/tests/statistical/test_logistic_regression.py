@@ -16,7 +16,7 @@ from examples.papers.regressions.logistic import (
     LogisticRegression,
 )
 from pgmult.priors import MvNormal
-from pgmult.priors.gaussian import Moments, inverse_wishart_log_density
+from pgmult.priors.gaussian import Moments, log_inverse_wishart
 from pgmult.testing import (
     check_geweke,
     check_likelihood,
@@ -159,10 +159,10 @@ def Sigma_block(state, model=GROUPED):
     posterior = model.Sigma_given(Moments.of(state.weights, ABOUT), state.mu)
     return (
         lambda Sigma: (
-            inverse_wishart_log_density(Sigma, GROUPED.dof, GROUPED.scale)
+            log_inverse_wishart(Sigma, GROUPED.dof, GROUPED.scale)
             + log_weights(state.weights, state.mu, Sigma)
         ),
-        lambda Sigma: inverse_wishart_log_density(Sigma, *posterior),
+        lambda Sigma: log_inverse_wishart(Sigma, *posterior),
     )
 
 
