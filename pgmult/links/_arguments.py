@@ -1,6 +1,7 @@
-"""What both links ask of their arguments, and the multinomial draw they share."""
+"""What both links ask of their arguments, and what follows from their probabilities."""
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,12 +44,6 @@ def as_weights(counts: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     return weights
 
 
-def log_likelihood(log_probs: FloatArray, counts: ArrayLike) -> FloatArray:
-    """Multinomial log likelihood of each row, without the multinomial coefficient."""
-    weights = as_weights(counts, log_probs.shape)
-    return np.asarray(np.einsum("...k,...k->...", log_probs, weights))
-
-
 def as_rows(array: Array, leading: tuple[int, ...]) -> Array:
     """``(rows, width)``, C-ordered and writable: one type for the compiled code."""
     width = array.shape[-1]
@@ -57,8 +52,51 @@ def as_rows(array: Array, leading: tuple[int, ...]) -> Array:
     return np.require(array, requirements=["C", "A", "W"]).reshape(math.prod(leading), width)
 
 
-def simulate_counts(rng: Generator, pi: FloatArray, totals: ArrayLike) -> IntArray:
-    """Multinomial counts; leading axes of `pi` and `totals` broadcast."""
-    totals = as_counts(totals, "totals")
-    common_shape(psi=pi.shape[:-1], totals=totals.shape)
-    return validate.as_generator(rng).multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))
+class BaseLink(ABC):
+    """What follows from the probabilities of a link."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def probs(self, psi: ArrayLike) -> FloatArray:
+        """Probabilities of the categories, ``(..., num_categories)``."""
+
+    @abstractmethod
+    def log_probs(self, psi: ArrayLike) -> FloatArray:
+        """Logarithms of the probabilities, finite where the probabilities underflow."""
+
+    def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
+        """Multinomial log likelihood of each row, without the multinomial coefficient.
+
+        Parameters
+        ----------
+        psi : array
+            As in `probs`.
+        counts : array, ``(..., num_categories)``
+            Counts or expected counts.
+
+        Returns
+        -------
+        array, ``(...)``
+        """
+        log_probs = self.log_probs(psi)
+        weights = as_weights(counts, log_probs.shape)
+        return np.asarray(np.einsum("...k,...k->...", log_probs, weights))
+
+    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
+        """Multinomial counts; leading axes of `psi` and `totals` broadcast.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        psi : array
+            As in `probs`.
+        totals : integer array, ``(...)``
+
+        Returns
+        -------
+        integer array, ``(..., num_categories)``
+        """
+        pi, totals = self.probs(psi), as_counts(totals, "totals")
+        common_shape(psi=pi.shape[:-1], totals=totals.shape)
+        return validate.as_generator(rng).multinomial(totals, pi / pi.sum(axis=-1, keepdims=True))

@@ -25,13 +25,13 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from pgmult.core.potentials import DensePotential
-from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import as_nonnegative, common_shape
-from pgmult.links._arguments import as_interior, as_psi, as_weights, log_likelihood, simulate_counts
+from pgmult.links._arguments import BaseLink, as_interior, as_psi, as_weights
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticNormal:
+class LogisticNormal(BaseLink):
     """K probabilities from K real numbers by the softmax.
 
     Every method is vectorised over leading axes, which broadcast between arguments. What is linear
@@ -56,25 +56,6 @@ class LogisticNormal:
         """
         log_pi = np.log(as_interior(pi))
         return np.asarray(log_pi - log_pi.mean(axis=-1, keepdims=True))
-
-    def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
-        """Multinomial log likelihood of each row, without the multinomial coefficient.
-
-        Parameters
-        ----------
-        psi : array, ``(..., num_categories)``
-        counts : array, ``(..., num_categories)``
-            Counts or expected counts.
-
-        Returns
-        -------
-        array, ``(...)``
-        """
-        return log_likelihood(self.log_probs(psi), counts)
-
-    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
-        """Multinomial counts, ``(..., num_categories)``, of integer totals ``(...)``."""
-        return simulate_counts(rng, self.probs(psi), totals)
 
     def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> NoReturn:
         """Refuses: the softmax has no augmentation that is Gaussian in all of psi.

@@ -41,20 +41,19 @@ from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, as_permutation, common_shape, new_key
 from pgmult.links._arguments import (
+    BaseLink,
     as_interior,
     as_psi,
     as_rows,
     as_weights,
     leading_shape,
-    log_likelihood,
-    simulate_counts,
 )
 
 _Array = TypeVar("_Array", FloatArray, IntArray)
 
 
 @dataclass(frozen=True, slots=True)
-class StickBreaking:
+class StickBreaking(BaseLink):
     """K probabilities from K - 1 logistic sticks.
 
     Every method is vectorised over leading axes, which broadcast between arguments, costs O(K) a
@@ -119,36 +118,6 @@ class StickBreaking:
     def totals(self, counts: ArrayLike) -> IntArray:
         """N_k, the observations that reach each stick, ``(..., num_categories - 1)``."""
         return _sum_from(self._to_sticks(as_counts(counts), "counts"))[..., :-1]
-
-    def log_likelihood(self, psi: ArrayLike, counts: ArrayLike) -> FloatArray:
-        """Multinomial log likelihood of each row, without the multinomial coefficient.
-
-        Parameters
-        ----------
-        psi : array, ``(..., num_categories - 1)``
-        counts : array, ``(..., num_categories)``
-            Counts or expected counts.
-
-        Returns
-        -------
-        array, ``(...)``
-        """
-        return log_likelihood(self.log_probs(psi), counts)
-
-    def simulate(self, rng: Generator, psi: ArrayLike, totals: ArrayLike) -> IntArray:
-        """Multinomial counts.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        psi : array, ``(..., num_categories - 1)``
-        totals : integer array, ``(...)``
-
-        Returns
-        -------
-        integer array, ``(..., num_categories)``
-        """
-        return simulate_counts(rng, self.probs(psi), totals)
 
     def augment(self, rng: Generator, psi: ArrayLike, counts: ArrayLike) -> DiagonalPotential:
         """Draw omega_k | psi_k ~ PG(N_k, psi_k): the potential of one Gibbs step.

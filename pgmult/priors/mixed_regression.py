@@ -162,11 +162,11 @@ class MixedRegression:
         inner = np.concatenate([covariates, *others], axis=1)
         together, r = np.concatenate([inner, y], axis=1), inner.shape[1]
         both = scatter(together, np.zeros(together.shape[1]))
-        sums = np.zeros((terms[outer][1] if outer >= 0 else 0, together.shape[1] + 1))
-        if outer >= 0:
-            codes = np.asarray(terms[outer][0], dtype=np.int64)
-            together = np.concatenate([together, np.ones((len(y), 1))], axis=1)
-            np.add.at(sums, codes[codes >= 0], together[codes >= 0])
+        codes, size = terms[outer] if outer >= 0 else (np.full(len(y), -1), 0)
+        at = np.asarray(codes, dtype=np.int64)
+        sums = np.zeros((size, together.shape[1] + 1))
+        counted = np.concatenate([together, np.ones((len(y), 1))], axis=1)
+        np.add.at(sums, at[at >= 0], counted[at >= 0])
         of_outer = sums[:, -1], sums[:, r:-1], sums[:, :r]
         return cls.of_sums(
             prior, len(y), terms, (*of_outer, both[:r, :r], both[:r, r:], both[r:, r:])
@@ -243,17 +243,13 @@ class MixedRegression:
         precision[:p, :p] += self.prior.row_precision
         np.einsum("ii->i", precision)[p:] += np.repeat(weights[others], sizes)
         log_det = float(np.sum(sizes * log_dets[others]))
-        outer, pull = np.empty(0), self.sums.pull
-        squares = self.prior.scale + self.sums.squares
-        if self.outer >= 0:
-            outer = self.sums.outer_counts + 1.0 / variances[self.outer]
-            root = 1.0 / np.sqrt(outer)[:, None]
-            together = np.concatenate([self.sums.outer_cross, self.sums.outer_pull], axis=1) * root
-            taken, r = scatter(together, np.zeros(together.shape[1])), len(precision)
-            precision = precision - taken[:r, :r]
-            pull = pull - taken[:r, r:]
-            squares = squares - taken[r:, r:]
-            log_det += float(np.sum(np.log(outer * variances[self.outer])))
+        rho = variances[[self.outer]] if self.outer >= 0 else np.empty(0)
+        outer, r = self.sums.outer_counts + 1.0 / rho, len(precision)
+        together = np.concatenate([self.sums.outer_cross, self.sums.outer_pull], axis=1)
+        taken = scatter(together * (1.0 / np.sqrt(outer)[:, None]), np.zeros(together.shape[1]))
+        precision, pull = precision - taken[:r, :r], self.sums.pull - taken[:r, r:]
+        squares = self.prior.scale + self.sums.squares - taken[r:, r:]
+        log_det += float(np.sum(np.log(outer * rho)))
         return _Posed(outer, precision, pull, squares, log_det)
 
     def _solve(self, variances: FloatArray) -> _Solved:

@@ -100,8 +100,7 @@ def _same_structure(what: str, one: object, other: object, *, shapes: bool) -> N
 def _check_plain(model: object, data: object, state: Any) -> None:
     for what, value in (("model", model), ("data", data), ("state", state)):
         kind = type(value)
-        parameters = getattr(kind, "__dataclass_params__", None)
-        frozen = parameters is not None and parameters.frozen
+        frozen = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False)
         require(frozen, f"the {what} must be a frozen dataclass, {kind.__name__} is not")
     for name, value in _fields(state).items():
         got = type(value).__name__

@@ -125,17 +125,16 @@ def conditional_ratio(
     ValueError
         If the points cannot distinguish a right conditional from a wrong one.
     """
-    for name, function in (("log_joint", log_joint), ("log_conditional", log_conditional)):
+    functions = {"log_joint": log_joint, "log_conditional": log_conditional}
+    for name, function in functions.items():
         if not callable(function):
             raise TypeError(f"{name} must be a function of the block, got {brief(function)}")
     as_real(tol, "tol", minimum=0.0)
-    if not isinstance(points, Iterable):
-        raise TypeError(f"points must be several values of the block, got {brief(points)}")
-    points = list(points)
-    if len(points) < 2:
-        raise ValueError(f"points must be at least 2 values of the block, got {len(points)}")
-    densities = np.array([[float(log_joint(x)), float(log_conditional(x))] for x in points])
-    for name, values in zip(("log_joint", "log_conditional"), densities.T, strict=True):
+    values_of_block = list(points) if isinstance(points, Iterable) else [points]
+    if len(values_of_block) < 2:
+        raise ValueError(f"points must be at least 2 values of the block, got {brief(points)}")
+    densities = np.array([[float(f(x)) for f in functions.values()] for x in values_of_block])
+    for name, values in zip(functions, densities.T, strict=True):
         bad = ~np.isfinite(values)
         first = int(np.argmax(bad))
         require(not bad.any(), f"{name} is {values[first]} at point {first}")
