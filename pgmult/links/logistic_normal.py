@@ -27,7 +27,7 @@ from scipy.special import log_softmax, softmax
 from pgmult.core.potentials import DensePotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import as_nonnegative, common_shape
-from pgmult.links._arguments import BaseLink, as_interior, as_psi, as_weights
+from pgmult.links._base import BaseLink, as_interior, as_psi, as_weights
 
 
 @dataclass(frozen=True, slots=True)

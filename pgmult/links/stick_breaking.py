@@ -40,14 +40,7 @@ from pgmult.compiled.rows import over_rows
 from pgmult.core.potentials import DiagonalPotential
 from pgmult.core.typing import ArrayLike, FloatArray, Generator, IntArray
 from pgmult.core.validate import as_counts, as_nonnegative, as_permutation, common_shape, new_key
-from pgmult.links._arguments import (
-    BaseLink,
-    as_interior,
-    as_psi,
-    as_rows,
-    as_weights,
-    leading_shape,
-)
+from pgmult.links._base import BaseLink, as_interior, as_psi, as_rows, as_weights, leading_shape
 
 _Array = TypeVar("_Array", FloatArray, IntArray)
 
