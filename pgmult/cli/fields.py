@@ -77,7 +77,7 @@ def _job(options: argparse.Namespace) -> Job:
         name: columns[name] for name in options.inputs
         if name in columns and name not in {*places, *lengths} and columns[name].dtype.kind in "iuf"
     }  # fmt: skip
-    _refuse_labels(numbers)
+    lines = _lines(numbers, options.inputs[0])
     if options.category is not None and options.max_categories is not None:
         table = _merged(table, options.category, options.count, options.max_categories)
     new = None if options.at is None else shared.read_table(options.at, options)
@@ -104,9 +104,8 @@ def _job(options: argparse.Namespace) -> Job:
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",
     }
-    numbers.pop(options.inputs[0], None)
     notices = [
-        f"{options.table}: {data_in_words(data)}", left_out, *_whole_lines(numbers), totals,
+        f"{options.table}: {data_in_words(data)}", left_out, *lines, totals,
         guess and f"{guess} (--absent zero or not-counted says so)",
         zeros and f"{zeros} (--absent not-counted if they could not be)",
     ]  # fmt: skip
@@ -182,10 +181,9 @@ def _places(options: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
         column, mark, where = text.rpartition("=")
         if not mark:
             if len(named) != 1:
-                listed = ", ".join(named) or "none"
                 raise ValueError(
                     f"--places {where} must say of which column, --places COLUMN={where}: columns"
-                    f" of names among the inputs are {listed}"
+                    f" of names among the inputs are {', '.join(named) or 'none'}"
                 )
             column = named[0]
         if column not in inputs:
@@ -212,8 +210,7 @@ def _refuse_other_dates(name: str, cells: Sequence[str], located: Collection[str
     odd = [cell for cell in cells if not cell[:1].isdigit()]
     if name in located or 2 * len(odd) > len(cells):
         return  # names of places
-    rows = (row for row, cell in enumerate(cells, 1) if not is_number_or_date(cell))
-    row = next(rows, 1)
+    row = next((row for row, cell in enumerate(cells, 1) if not is_number_or_date(cell)), 1)
     raise ValueError(
         f"the input {name!r} must be numbers, or dates such as 1999-12-31, in every row, got"
         f" {cells[row - 1]!r} in row {row:,} below the header (names of places take"
@@ -221,8 +218,14 @@ def _refuse_other_dates(name: str, cells: Sequence[str], located: Collection[str
     )
 
 
-def _refuse_labels(numbers: Mapping[str, Any]) -> None:
-    """Refuse numbers that are names of places, unless a length scale says that they are not."""
+def _lines(numbers: Mapping[str, Any], first: str) -> list[str]:
+    """Say which inputs after the first, of whole numbers without a gap, are taken for lines.
+
+    Numbers that are names of places are refused, unless a length scale says that they are not.
+    """
+    import numpy as np
+
+    notes = []
     for name, column in numbers.items():
         words = {word.rstrip("s0123456789") for word in re.split(r"[^a-z0-9]+", name.lower())}
         if any(map(_LABELS.fullmatch, words)) and (column % 1 == 0).all():
@@ -231,16 +234,8 @@ def _refuse_labels(numbers: Mapping[str, Any]) -> None:
                 f" where they are with --places {name}=TABLE; if they are distances along a line,"
                 f" say so with --length-scale {name}=X"
             )
-
-
-def _whole_lines(numbers: Mapping[str, Any]) -> list[str]:
-    """Say which further inputs, of whole numbers without a gap, are taken for lines."""
-    import numpy as np
-
-    notes = []
-    for name, column in numbers.items():
         values = np.unique(column)
-        if values[0] in (0, 1) and (np.diff(values) == 1).all():
+        if name != first and values[0] in (0, 1) and (np.diff(values) == 1).all():
             notes.append(
                 f"{name} is taken for a line on which neighbours are alike, from {values[0]:g} to"
                 f" {values[-1]:g}; if these numbers are names, say where they are with --places"

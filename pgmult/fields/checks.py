@@ -83,8 +83,7 @@ def check(
 
     def statistics(counts: IntArray, shares: FloatArray) -> dict[str, float]:
         expected = totals[:, None] * shares
-        variance = np.maximum(expected * (1.0 - shares), 1e-12)
-        squares = np.square(counts - expected) / variance
+        squares = np.square(counts - expected) / np.maximum(expected * (1.0 - shares), 1e-12)
         return {
             "dispersion": float(np.mean(squares[expected > 0.5])),
             "empty cells": float(np.count_nonzero(counts == 0) - impossible),

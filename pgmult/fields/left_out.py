@@ -185,10 +185,9 @@ class _Counts(NamedTuple):
             shares = (logistic_expectations(sign * mean, var)[1] for sign in (1.0, -1.0))
             share, complement = (np.log(np.maximum(one, _LEAST)) for one in shares)
         share = np.where(self.counted, share, _NEVER)
-        before = np.cumsum(np.where(self.counted, complement, 0.0), axis=1)
         log_probs = np.zeros((len(share), len(self.order)))
         log_probs[:, self.order[:-1]] = share
-        log_probs[:, self.order[1:]] += before
+        log_probs[:, self.order[1:]] += np.cumsum(np.where(self.counted, complement, 0.0), axis=1)
         return both.sum(axis=1), log_probs
 
 

@@ -122,6 +122,5 @@ def _one_of_each(columns: Iterable[str], kinds: Sequence[Collection[str]]) -> li
 def spread_in_km(points: ArrayLike) -> float:
     """About the longest way between two of some points, ``(n, 2)`` of latitude and longitude."""
     at = np.unique(np.asarray(points, dtype=np.float64), axis=0)
-    angles = great_circle(at[:1], at)[0]
-    farthest = int(angles.argmax())
+    farthest = int(great_circle(at[:1], at)[0].argmax())
     return float(EARTH_RADIUS * great_circle(at[farthest : farthest + 1], at).max())

@@ -156,12 +156,12 @@ def _warn_of_far(run: Posterior, seen: FloatArray, new: FloatArray, names: Seque
 def _kept(run: Posterior, data: CountField, which: str, max_draws: int | None) -> FloatArray:
     """Draws of the probabilities at the inputs that the chains knew, as they were kept."""
     name = "pi" if which == "seen" else "pi_new"
-    if "psi" not in run or (which == "new" and name in run):
-        _require(run, [name])
-        return _drawn(run, name, max_draws)
-    psi = _drawn(run, "psi", max_draws)
-    at = data.row_psi(psi) if which == "seen" else psi[:, data.new_sites]
-    return np.asarray(run.link.probs(at))
+    if "psi" in run and (which == "seen" or name not in run):
+        psi = _drawn(run, "psi", max_draws)
+        at = data.row_psi(psi) if which == "seen" else psi[:, data.new_sites]
+        return np.asarray(run.link.probs(at))
+    _require(run, [name])
+    return _drawn(run, name, max_draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

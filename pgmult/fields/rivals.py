@@ -77,8 +77,7 @@ def compare(
     target = data.counts if held_out is None else data.held_out(held_out)
     if not target.any():
         raise ValueError("there must be counts to predict, all rows are empty")
-    most = as_positive_int(max_draws, "max_draws")
-    rows = _Rows(data, target, most, held_out is None)
+    rows = _Rows(data, target, as_positive_int(max_draws, "max_draws"), held_out is None)
     how = "Each row of counts is predicted from all other rows, its own counts left out"
     if held_out is not None:
         how = f"Each of {target.sum():,} counts that were held out is predicted from the others"
@@ -158,8 +157,7 @@ def _sources(
     np.add.at(table, (at, place), counts)
     sources = {}
     for name, group in (("shares of its place", place), (f"shares of its {axis}", at)):
-        total = np.zeros((group.max() + 1, counts.shape[1]))
-        np.add.at(total, group, counts)
+        total = np.stack([np.bincount(group, column) for column in counts.T], axis=1)
         if 1 < len(total) < data.num_rows:
             sources[name] = total[group] - counts
     if len(places) > 1:

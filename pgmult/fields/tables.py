@@ -170,8 +170,8 @@ def read_field(
         counted, guess = _guess(counts, present, axis, at[axis][first], categories)
     shown = {key: _shown(column[first]) for key, column in at.items()}
     row_names = _row_names(shown)
-    absent_cells = counted & ~present  # each row is one observation where there is no count
-    zeros = "" if count is None else _zeros_in_words(absent_cells, row_names, categories)
+    # each row is one observation where there is no count
+    zeros = "" if count is None else _zeros_in_words(counted & ~present, row_names, categories)
     data = as_field(
         x[first], counts, order=order, categories=categories, names=row_names, input_names=names,
         counted=counted,
@@ -240,8 +240,7 @@ def _guess(
         with_rows = np.flatnonzero(rows[:, k])
         near = with_rows[np.abs(np.arange(len(values))[:, None] - with_rows).argmin(axis=1)]
         expected[:, k] = shares[near, k] * sums
-    several = np.bincount(of_value)[:, None] > 1
-    missing = (rows == 0) & several & (expected >= _WOULD_BE_SEEN)
+    missing = (rows == 0) & (np.bincount(of_value)[:, None] > 1) & (expected >= _WOULD_BE_SEEN)
     guesses, refused = [], []
     for k in np.argsort(-np.sum(expected * missing, axis=0), kind="stable"):
         at = np.flatnonzero(missing[:, k])

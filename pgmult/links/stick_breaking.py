@@ -158,8 +158,7 @@ class StickBreaking(BaseLink):
         """
         mean = as_psi(mean, 1, "mean")
         var = as_nonnegative(var, "var")
-        psi_shape = common_shape(mean=mean.shape, var=var.shape)
-        taken, reaching = self._binomials(counts, psi_shape)
+        taken, reaching = self._binomials(counts, common_shape(mean=mean.shape, var=var.shape))
         J = polya_gamma.mean(reaching, np.sqrt(mean * mean + var))
         return DiagonalPotential(J, np.broadcast_to(taken - 0.5 * reaching, J.shape).copy())
 

@@ -305,8 +305,7 @@ class NormalInverseWishart(Checked):
         """The posterior given rows by their average and their scatter around it."""
         strength, shift = self.strength + count, average - self.mean
         mean = (self.strength * self.mean + count * average) / strength
-        between = (self.strength * count / strength) * np.outer(shift, shift)
-        scale = self.scale + within + between
+        scale = self.scale + within + (self.strength * count / strength) * np.outer(shift, shift)
         return made(type(self), mean=mean, strength=strength, dof=self.dof + count, scale=scale)
 
     def sample(self, rng: Generator) -> tuple[FloatArray, FloatArray]:

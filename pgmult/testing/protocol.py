@@ -127,9 +127,8 @@ def _check_dims(model: Model[Any, Any], data: object, state: object) -> None:
     for name, axes in model.dims.items():
         if name in absent:
             continue
-        exists = hasattr(state, name) or callable(getattr(model, name, None))
         words = f"dims names {name!r}, neither an attribute of the state nor a method of the model"
-        require(exists, words)
+        require(hasattr(state, name) or callable(getattr(model, name, None)), words)
         shape = np.shape(variable(model, state, data, name))
         require(len(shape) == len(axes), f"{name} must have the axes {axes}, got shape {shape}")
         for axis, size in zip(axes, shape, strict=True):
@@ -148,10 +147,9 @@ def _check_moves(model: Model[Any, Any], data: object, rng: Generator) -> None:
     truth, other = model.prior(rng, data), model.prior(rng, data)
     simulated = model.simulate(rng, truth, data)
     start = state = model.init(rng, simulated)
-    names = _fields(truth)
     for _ in range(_MAX_SWEEPS_TO_MOVE):
         state = model.step(rng, state, simulated)
-        stuck = [name for name in names if _is_stuck(name, truth, other, start, state)]
+        stuck = [name for name in _fields(truth) if _is_stuck(name, truth, other, start, state)]
         if not stuck:
             return
     words = f"step must move every variable, but after {_MAX_SWEEPS_TO_MOVE} sweeps entries of"
@@ -179,9 +177,8 @@ def _read_back(value: Any) -> Any:
 
 def _check_round_trip(model: Model[Any, Any], data: object, state: Any, random_seed: int) -> None:
     """A state read back from a file of plain arrays continues exactly as the original does."""
-    restored = _read_back(state)
     one = model.step(np.random.default_rng(random_seed), state, data)
-    other = model.step(np.random.default_rng(random_seed), restored, data)
+    other = model.step(np.random.default_rng(random_seed), _read_back(state), data)
     same = _bytes(one) == _bytes(other)
     require(same, "a state rebuilt from its fields must continue exactly as it did")
 

@@ -462,10 +462,9 @@ def likelihood(
         pmf = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
         for chance in chances:
             pmf = np.convolve(pmf, [1.0 - chance, chance])
-        tails = pmf[: upsets + 1].sum(), pmf[upsets:].sum()
         deviation = max(np.sqrt((chances * (1.0 - chances)).sum()), np.finfo(np.float64).tiny)
         scores = np.array([(upsets - chances.sum()) / deviation])
-        p_values = np.array([min(1.0, 2.0 * min(tails))])
+        p_values = np.array([min(1.0, 2.0 * min(pmf[: upsets + 1].sum(), pmf[upsets:].sum()))])
         return Verdict("likelihood", ("upsets",), scores, p_values, replicates, level)
 
     return _sequential(run, replicates, random_seed)

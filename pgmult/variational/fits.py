@@ -88,9 +88,8 @@ class GaussianRows:
 
     def entropy(self) -> FloatArray:
         """-E_q log q of each row, ``(num_rows,)``."""
-        n = self.mean.shape[1]
         log_dets = np.linalg.slogdet(self.cov)[1]
-        return np.asarray(0.5 * (log_dets + n * (1.0 + _LOG_2PI)))
+        return np.asarray(0.5 * (log_dets + self.mean.shape[1] * (1.0 + _LOG_2PI)))
 
 
 class _Point(NamedTuple):

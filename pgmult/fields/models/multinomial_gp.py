@@ -125,13 +125,11 @@ class FieldModel(Checked, ABC):
 
     def simulate(self, rng: Generator, state: _State, data: CountField) -> CountField:
         """Counts of the same totals at the same inputs."""
-        counts = self.link(data).simulate(rng, data.row_psi(state.psi), data.totals)
-        return data.with_counts(counts)
+        return data.with_counts(self.link(data).simulate(rng, data.row_psi(state.psi), data.totals))
 
     def log_likelihood(self, state: _State, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
-        by_row = self.link(data).log_likelihood(data.row_psi(state.psi), data.counts)
-        return float(by_row.sum())
+        return float(self.link(data).log_likelihood(data.row_psi(state.psi), data.counts).sum())
 
     def observed_rows(self, data: CountField) -> ObservedRows:
         """The rows, with their totals and inputs."""

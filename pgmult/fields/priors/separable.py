@@ -259,8 +259,7 @@ class TableGaussian(Eigenbases):
     def others(self, rotated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each cell given all others, ``(..., num_rows, num_columns)``."""
         precision = self.row_vectors**2 @ (1.0 / self.vars) @ self.column_vectors.T**2
-        weights = self.back(rotated / self.vars)
-        return self.back(rotated) - weights / precision, 1.0 / precision
+        return self.back(rotated) - self.back(rotated / self.vars) / precision, 1.0 / precision
 
     def elsewhere(self, new: FloatArray, rotated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means ``(m, n)`` and variances ``(m,)`` at new inputs, given values in all cells."""

@@ -158,8 +158,7 @@ class StateSpaceGaussian(FieldGaussian):
     def log_normalizers(self) -> FloatArray:
         """Log of the integral of the prior times the potential, ``(num_columns,)``."""
         level = self._centre
-        plain = np.sum(level * (self.h - 0.5 * self.J * level), axis=0)
-        return np.asarray(plain + self._found[0])
+        return np.asarray(np.sum(level * (self.h - 0.5 * self.J * level), axis=0) + self._found[0])
 
     @cached_property
     def mean(self) -> FloatArray:
