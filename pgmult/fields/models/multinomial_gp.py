@@ -49,7 +49,7 @@ from pgmult.fields.data import CountField, smoothed_shares
 from pgmult.fields.family import FIELDS
 from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.priors.separable import has_effects
-from pgmult.fields.priors.sticks import StickGroup, TableDraw, TableSticks
+from pgmult.fields.priors.sticks import StickGroup, TableDraw, TableSticks, covariance_at
 from pgmult.fields.priors.structures import Structure, find_table, is_large, make_field
 from pgmult.links import StickBreaking
 
@@ -328,7 +328,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     def fields(self, theta: FloatArray, data: CountField) -> list[Field]:
         """The priors of psi around its mean at the sites, one for each of `columns`."""
         covariance = self.full_covariance(data)
-        laws = [_at(covariance, tuple(row.tolist())) for row in theta]
+        laws = [covariance_at(covariance, row.tobytes())[0] for row in theta]
         return [make_field(self.structure, law, data.sites) for law in laws]
 
     def augment(self, rng: Generator, psi: FloatArray, data: CountField) -> DiagonalPotential:
@@ -413,9 +413,3 @@ def _overdispersed(covariance: Covariance, var: float) -> Covariance:
 def _size_of(data: CountField) -> tuple[int, int]:
     """Count the distinct inputs with counts, and the counts."""
     return len(np.unique(data.row_sites[data.totals > 0])), int(data.totals.sum())
-
-
-@lru_cache(maxsize=256)
-def _at(covariance: Covariance, theta: tuple[float, ...]) -> Covariance:
-    """One object for one value of the parameters: fields keep what they computed for an object."""
-    return covariance.with_log_params(theta)

@@ -47,12 +47,17 @@ class StickGroup(NamedTuple):
     trend: Trend
     counts: FloatArray
 
-    def at(self, x: FloatArray) -> tuple[Covariance, float]:
-        """The covariance at hyperparameters, and their log prior density."""
-        if not len(x):
-            return self.covariance, 0.0
-        covariance = self.covariance.with_log_params(x)
-        return covariance, covariance.log_prior()
+
+@lru_cache(maxsize=256)
+def covariance_at(covariance: Covariance, x: bytes) -> tuple[Covariance, float]:
+    """A covariance at log hyperparameters, and their log prior density; itself if there are none.
+
+    It is one object for one value: fields keep what they computed for an object.
+    """
+    if not x:
+        return covariance, 0.0
+    moved = covariance.with_log_params(np.frombuffer(x))
+    return moved, moved.log_prior()
 
 
 class Sticks:
@@ -78,7 +83,6 @@ class Sticks:
         self._structure, self._sites, self._group = structure, sites, group
         self.counted = np.flatnonzero(group.counts[1].any(axis=1))
         self._gaussian_at = lru_cache(maxsize=_REMEMBERED)(self._find_gaussian)
-        self._covariance_at = lru_cache(maxsize=_REMEMBERED)(self._find_covariance)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +102,7 @@ class Sticks:
 
     def log_prior(self, x: FloatArray) -> float:
         """Return the log density of hyperparameters."""
-        return self._covariance_at(_key(x))[1]
+        return covariance_at(self._group.covariance, _key(x))[1]
 
     def absorb(self, J: FloatArray, h: FloatArray) -> DiagonalPotential:
         """Extend a potential on the sites with counts to all sites."""
@@ -124,11 +128,8 @@ class Sticks:
         """Return variances of the predictors."""
         return np.maximum(gaussian.variances[self.counted], _LEAST_VAR)
 
-    def _find_covariance(self, x: bytes) -> tuple[Covariance, float]:
-        return self._group.at(np.frombuffer(x))
-
     def _find_gaussian(self, x: bytes, absorbed: DiagonalPotential) -> FieldGaussian:
-        covariance, _ = self._covariance_at(x)
+        covariance, _ = covariance_at(self._group.covariance, x)
         field = make_field(self._structure, covariance, self._sites)
         return field.condition(absorbed, self._group.trend)
 
@@ -169,15 +170,15 @@ class TableSticks:
     """
 
     def __init__(self, table: CellTable, group: StickGroup):
-        self.table, self._group = table, group
-        self.columns, _, self.start, self.trend, counts = group
+        self.table = table
+        self.columns, self._covariance, self.start, self.trend, counts = group
         self.features = table.arranged(self.trend.features)
         self._level = table.arranged(self.trend.level)
         self.taken, self.reaching = map(table.arranged, counts)
         self._at = lru_cache(maxsize=_REMEMBERED)(self._find)
         self.bases = lru_cache(maxsize=_REMEMBERED)(self._find_bases)
         points = self.start, *(self.start + np.eye(len(self.start)))
-        old, *new = (self._factors(group.at(x)[0]) for x in points)
+        old, *new = (self._factors(covariance_at(self._covariance, x.tobytes())[0]) for x in points)
         self.of_effects = np.array([each.effect > 1.5 * old.effect for each in new], dtype=bool)
         more = np.array([each.variance > 1.5 * old.variance for each in new], dtype=bool)
         self.of_scales = ~self.of_effects & ~more  # neither a variance of effects nor the product's
@@ -218,12 +219,12 @@ class TableSticks:
         return np.where(self.of_scales, x, self.start).tobytes()
 
     def _find(self, x: bytes) -> tuple[TableGaussian, float]:
-        covariance, log_prior = self._group.at(np.frombuffer(x))
+        covariance, log_prior = covariance_at(self._covariance, x)
         bases = self.bases(self.scales(np.frombuffer(x)))
         return replace(bases, factors=self._factors(covariance)), log_prior
 
     def _find_bases(self, x: bytes) -> TableGaussian:
-        return TableGaussian.of(self.table, self._group.at(np.frombuffer(x))[0])
+        return TableGaussian.of(self.table, covariance_at(self._covariance, x)[0])
 
     def _factors(self, covariance: Covariance) -> Factors:
         return Factors.of(covariance, self.table.sites.shape[1])

@@ -9,6 +9,7 @@ from pgmult.fields import MultinomialGP, as_field
 from pgmult.fields.covariances import Constant, LogNormal, Matern, SquaredExponential
 from pgmult.fields.predictions import FieldPredictions
 from pgmult.fields.priors import dense as gp_prior
+from pgmult.fields.priors import sticks
 from pgmult.fields.priors.sticks import Sticks
 from pgmult.fields.updates import samplers
 from pgmult.latent import moves as gp_moves
@@ -146,20 +147,20 @@ def without_jacobian(self, x):
     return LOG_PRIOR(self, x) - float(np.sum(x))
 
 
-def inverted(self, x):
-    covariance, log_prior = FIND(self, x)
+def inverted(covariance, x):
+    covariance, log_prior = FIND(covariance, x)
     sites = DATA.sites
     inverse = np.linalg.inv(covariance.cov(sites) + 1e-6 * np.eye(len(sites)))
     return mutant(covariance, cov=lambda self, X, Y=None: inverse), log_prior
 
 
-FIND, LOG_PRIOR = Sticks._find_covariance, Sticks.log_prior
+FIND, LOG_PRIOR = sticks.covariance_at, Sticks.log_prior
 BROKEN = {
     "moves without a correction": patched(Approximation, "correction", flat),
     "counts of the others": binomials_of(lambda taken, reaching: (reaching - taken, reaching)),
     "N instead of N_k": binomials_of(total_for_reaching),
     "the mean forgotten": stepping(mutant(MODEL, trend=uncentred)),
-    "covariance for precision": patched(Sticks, "_find_covariance", inverted),
+    "covariance for precision": patched(sticks, "covariance_at", inverted),
     "another prior of hyperparameters": stepping(
         replace(MODEL, covariance=Constant(0.8) * Matern(1.5, 2.0, active=[0]))
     ),
