@@ -8,7 +8,7 @@ small matrices (Matheron's rule).
 import numpy as np
 
 from pgmult.core.potentials import DiagonalPotential
-from pgmult.core.typing import FloatArray, Generator
+from pgmult.core.typing import ArrayLike, FloatArray, Generator
 from pgmult.core.validate import new_key
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
@@ -21,7 +21,7 @@ def predict_at(
     model: MultinomialGP,
     state: MultinomialGPState,
     data: CountField,
-    wider: CountField,
+    new_inputs: ArrayLike,
 ) -> FieldDraw:
     """Draw the sticks at new inputs, about as fast as a sweep.
 
@@ -33,14 +33,14 @@ def predict_at(
         A draw of the chain.
     data : CountField
         The data of the chain.
-    wider : CountField
-        These data with the new inputs, ``(num_new, num_inputs)``.
+    new_inputs : array, ``(num_new, num_inputs)``
 
     Returns
     -------
     FieldDraw
         A joint draw, and means and variances; given these, sticks are independent.
     """
+    wider = data.with_new_inputs(new_inputs)
     new, mean_at_sites = wider.new_inputs, model.trend(wider).at(state.beta)
     mean, drawn = mean_at_sites[wider.new_sites], []
     if (sticks := model.table_sticks(data)) is not None:

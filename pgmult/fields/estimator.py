@@ -194,7 +194,8 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         ----------
         X : array, ``(n_samples, n_features)``
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probs = self.predict_proba(X)
+        return self.classes_[probs.argmax(axis=1)]
 
     def sample_y(
         self, X: object, n_samples: int = 1, totals: ArrayLike = 1, random_state: object = None

@@ -115,7 +115,7 @@ def _at(
     _warn_of_far(run, data.inputs[data.totals > 0], wider.new_inputs, data.input_labels)
     rng, link = np.random.default_rng(as_seed(seed)), run.link
     states = map(MultinomialGPState, *(_drawn(run, name, max_draws) for name in needed))
-    draws = [predict_at(rng, model, state, data, wider) for state in states]
+    draws = [predict_at(rng, model, state, data, wider.new_inputs) for state in states]
     means = [_mean_probs(link.order, draw.mean, draw.var) for draw in draws]
     return np.array([link.probs(draw.values) for draw in draws]), np.mean(means, axis=0)
 

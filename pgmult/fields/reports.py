@@ -210,12 +210,11 @@ class Grid:
         """Mean and interval of draws of a number."""
         tail = 0.5 * (1.0 - self.predictions.probability)
         lower, upper = np.quantile(draws, [tail, 1.0 - tail])
-        return Interval(float(draws.mean()), float(lower), float(upper), form)
+        return Interval(draws.mean(), lower, upper, form)
 
     def cell(self, row: int, k: int) -> Interval:
         """The probability of a category in a row."""
-        mean, lower, upper = (float(v[row, k]) for v in (self.mean, self.lower, self.upper))
-        return Interval(mean, lower, upper)
+        return Interval(self.mean[row, k], self.lower[row, k], self.upper[row, k])
 
     def firsts(self, rows: IntArray) -> FloatArray:
         """Probabilities of being the most probable category, ``(len(rows), num_categories)``."""

@@ -66,9 +66,8 @@ class LogisticNormal(BaseLink):
             Always.
         """
         raise TypeError(
-            "the softmax link has no block augmentation: its normaliser couples all coordinates,"
-            " so Pólya-gamma variables make only one of them Gaussian at a time"
-            " (use the StickBreaking link)"
+            "the softmax link has no block augmentation: Pólya-gamma variables make only one of its"
+            " coordinates Gaussian at a time (use the StickBreaking link)"
         )
 
     def expected(self, mean: ArrayLike, var: ArrayLike, counts: ArrayLike) -> DensePotential:

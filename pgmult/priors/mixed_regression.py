@@ -70,12 +70,6 @@ def log_variance_density(log_variance: float, scale: float) -> float:
     return 0.5 * log_variance - 0.5 * (DOF + 1.0) * math.log1p(share)
 
 
-def prior_effects(rng: Generator, size: int, covariance: FloatArray) -> FloatArray:
-    """Effects of a term from their prior, ``(size, n)``, their covariance known."""
-    noise = rng.standard_normal((size, len(covariance)))
-    return np.asarray(np.einsum("aj,ij->ai", noise, lower_cholesky(covariance)))
-
-
 class _Posed(NamedTuple):
     """The regression given rho, the effects of the largest grouping eliminated."""
 
@@ -143,13 +137,9 @@ class MixedRegression:
 
     @classmethod
     def of(
-        cls,
-        prior: MatrixNormalInverseWishart,
-        rows: FloatArray,
-        covariates: FloatArray,
-        terms: Terms,
+        cls, prior: MatrixNormalInverseWishart, rows: FloatArray, x: FloatArray, terms: Terms
     ) -> "MixedRegression":
-        """Sums over rows ``(D, n)`` with their covariates ``(D, p)``, O(D (p + n + r)**2).
+        """Sums over rows ``(D, n)`` with their covariates x, ``(D, p)``, O(D (p + n + r)**2).
 
         Parameters
         ----------
@@ -157,9 +147,9 @@ class MixedRegression:
             The design of each term, ``(D,)``, the level of each row (-1 for none), or
             ``(D, A_j)``; and the number of its effects.
         """
-        y, outer = rows - linear_means(covariates, prior.mean), _outer(terms)
+        y, outer = rows - linear_means(x, prior.mean), _outer(terms)
         others = (_columns(*term) for j, term in enumerate(terms) if j != outer)
-        inner = np.concatenate([covariates, *others], axis=1)
+        inner = np.concatenate([x, *others], axis=1)
         together, r = np.concatenate([inner, y], axis=1), inner.shape[1]
         both = scatter(together, np.zeros(together.shape[1]))
         codes, size = terms[outer] if outer >= 0 else (np.full(len(y), -1), 0)

@@ -145,11 +145,9 @@ def conditional_ratio(
     ratio = joint - conditional
     spread = float(np.ptp(ratio))
     low, high = int(np.argmin(ratio)), int(np.argmax(ratio))
-    require(
-        spread <= tol * scale,
-        f"log_joint - log_conditional must be constant over the block, but it varies by"
-        f" {spread:.3g}: {ratio[low]:.6g} at point {low}, {ratio[high]:.6g} at point {high}",
-    )
+    words = "log_joint - log_conditional must be constant over the block, but it varies by"
+    ends = f"{ratio[low]:.6g} at point {low}, {ratio[high]:.6g} at point {high}"
+    require(spread <= tol * scale, f"{words} {spread:.3g}: {ends}")
     return spread
 
 

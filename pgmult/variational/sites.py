@@ -60,10 +60,6 @@ class Site(Protocol):
 # --------------------------------------------------------------------------- binomial rows
 
 
-def _log1p_exp(x: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticSite(Checked):
     """Binomial rows: f(psi) = successes psi - trials log(1 + exp psi).
@@ -85,7 +81,8 @@ class LogisticSite(Checked):
 
     def value(self, psi: FloatArray) -> FloatArray:
         """Log likelihood of each row."""
-        return self.successes * psi - self.trials * _log1p_exp(psi)
+        log1p_exp = np.maximum(psi, 0.0) + np.log1p(np.exp(-np.abs(psi)))
+        return np.asarray(self.successes * psi - self.trials * log1p_exp)
 
     def total(self, psi: FloatArray) -> Any:
         """Log likelihood of all rows: a number, or one per column."""

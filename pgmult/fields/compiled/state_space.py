@@ -77,14 +77,6 @@ def _see(H, x, P, cross):
 
 
 @jit
-def _carry_back(A, r, N, spare):
-    """What later steps say of a state, in terms of the state before."""
-    _multiply(A.T, r, spare[0])
-    product(N, A, spare)
-    product(A.T, spare, N)
-
-
-@jit
 def smooth_columns(worker, start, stop, J, h, chain, out):
     """Log normalisers, means and variances of f, and means of the last state, of each column.
 
@@ -130,7 +122,10 @@ def smooth_columns(worker, start, stop, J, h, chain, out):
                     N[i, j] -= gain * (H[i] * seen[j] + seen[i] * H[j])
                     left += cross[t, i] * N[i, j] * cross[t, j]
             variances[c, t] = max(var[t] - left, 0.0)
-            _carry_back(chain.A[t], r, N, spare)
+            A = chain.A[t]  # what later steps say of a state, in terms of the state before
+            _multiply(A.T, r, spare[0])
+            product(N, A, spare)
+            product(A.T, spare, N)
 
 
 @jit

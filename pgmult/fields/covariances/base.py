@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, reduce
 from typing import Any, ClassVar, Self
 
@@ -126,12 +126,15 @@ def _parts(covariance: Covariance, kind: "type[_Combination]") -> tuple[Covarian
 class CovarianceFamily(Covariance):
     """A covariance that is no combination: a frozen dataclass with fields for its parameters.
 
-    A parameter is a positive number. The subclass names its parameters in `_parameters`.
+    Its parameters are the fields that are `Positive`.
     """
 
     priors: Mapping[str, LogNormal] | None = field(default=None, repr=False)
     fixed: Collection[str] = field(default=(), repr=False)
-    _parameters: ClassVar[tuple[str, ...]]
+
+    @property
+    def _parameters(self) -> list[str]:
+        return [parameter.name for parameter in fields(self) if parameter.type == Positive]
 
     def _complete(self) -> None:
         priors = {
@@ -262,7 +265,6 @@ class Constant(CovarianceFamily):
     """Covariance of constant functions, and the variance in front of another covariance."""
 
     var: Positive = 1.0
-    _parameters = ("var",)
 
     @property
     def active(self) -> tuple[int, ...]:

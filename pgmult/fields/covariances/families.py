@@ -43,7 +43,6 @@ class SquaredExponential(Stationary):
     """Infinitely smooth: exp(-r^2 / 2)."""
 
     length_scale: Positive = 1.0
-    _parameters = ("length_scale",)
 
     def profile(self, r2: FloatArray) -> FloatArray:
         """The correlation at r^2."""
@@ -56,7 +55,6 @@ class Matern(Stationary):
 
     nu: float
     length_scale: Positive = 1.0
-    _parameters = ("length_scale",)
 
     def _complete(self) -> None:
         if self.nu not in (0.5, 1.5, 2.5):
@@ -77,7 +75,6 @@ class Periodic(ColumnFamily):
 
     period: Positive = 1.0
     length_scale: Positive = 1.0
-    _parameters = ("period", "length_scale")
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         sines = (np.sin(np.pi * x / self.period) for x in self._apart(X, Y))
@@ -93,7 +90,6 @@ class White(ColumnFamily):
     """
 
     var: Positive = 1.0
-    _parameters = ("var",)
 
     def _cov(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         same = np.logical_and.reduce([x == 0.0 for x in self._apart(X, Y)])

@@ -60,7 +60,6 @@ class GreatCircle(CovarianceFamily):
     length_scale: Positive = 1000.0
     latitude: Column = 0
     longitude: Column = 1
-    _parameters = ("length_scale",)
 
     def _complete(self) -> None:
         if self.latitude == self.longitude:

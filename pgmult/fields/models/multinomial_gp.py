@@ -359,12 +359,10 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def _labels(self, data: CountField) -> dict[str, Sequence[Any] | NDArray[Any]]:
         names = np.arange(data.num_categories) if data.categories is None else data.categories
-        inputs = [f"input {i}" for i in range(data.inputs.shape[1])]
-        inputs = inputs if data.input_names is None else data.input_names.tolist()
         sticks = names[data.order[:-1]]
         return {
             "stick": sticks,
-            "feature": ["constant", *inputs][: len(self.trend(data).centre)],
+            "feature": ["constant", *data.input_labels][: len(self.trend(data).centre)],
             "covariance": ["shared"] if self.shared else sticks,
             "hyperparameter": list(self.full_covariance(data).param_names),
         }

@@ -141,7 +141,8 @@ class RegressedMean(PsiMean[StructuredCorpus]):
         terms = data.design.terms
         variances = mixed.prior_variances(rng, len(terms), self.effect_scale)
         pairs = zip(terms, variances, strict=True)
-        drawn = [mixed.prior_effects(rng, term.size, variance * Sigma) for term, variance in pairs]
+        zeros = np.zeros(len(Sigma))
+        drawn = [MvNormal(zeros, rho * Sigma).sample(rng, term.size) for term, rho in pairs]
         effects = np.concatenate([np.empty((0, len(Sigma))), *drawn])
         psi = MvNormal(data.design.mean(coefficients, effects), Sigma).sample(rng)
         return psi, _fields(coefficients, effects, Sigma, variances)

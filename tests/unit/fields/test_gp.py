@@ -87,7 +87,7 @@ def test_the_law_at_new_inputs_is_of_the_assembled_gaussian(kind):
     told = DiagonalPotential(potential.J[:counted], potential.h[:counted])
     link = mutant(model.link(DATA), augment=lambda self, rng, psi, counts: told)
     known = mutant(model, link=lambda self, data: link)
-    _, mean, var = predict_at(np.random.default_rng(0), known, state, DATA, DATA)
+    _, mean, var = predict_at(np.random.default_rng(0), known, state, DATA, DATA.new_inputs)
     centre = model.trend(DATA).at(state.beta)
     for k, row in enumerate(np.broadcast_to(np.log(state.hyperparameters), (2, 3))):
         K = model.covariance.with_log_params(row).cov(DATA.sites)

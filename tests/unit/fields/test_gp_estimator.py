@@ -166,7 +166,7 @@ def test_the_law_at_inputs_the_chain_did_not_know(structure, mean):
     model = MultinomialGP(covariance, structure, mean)
     state = model.prior(np.random.default_rng(0), data)
     new = np.array([[1991.5, 0.0], X[2], [2020.0, 0.0], X[2]])
-    drawn = predict_at(np.random.default_rng(1), model, state, data, data.with_new_inputs(new))
+    drawn = predict_at(np.random.default_rng(1), model, state, data, new)
     assert drawn.values.shape == (4, 2)
     np.testing.assert_allclose(drawn.values[1], drawn.values[3], atol=1e-6)
     counts = COUNTS[:5].copy()

@@ -227,8 +227,7 @@ def test_a_missing_cell_is_a_site_without_counts():
     assert data.num_sites == 21
     assert state.psi.shape == (28, 2)  # a row more, and in it three cells, beside the four
     assert model.step(rng, state, data).psi.shape == (28, 2)
-    wider = data.with_new_inputs([INPUTS[5], [1.0, 40.0, -90.0]])
-    drawn = predict_at(rng, model, state, data, wider)
+    drawn = predict_at(rng, model, state, data, [INPUTS[5], [1.0, 40.0, -90.0]])
     np.testing.assert_allclose(drawn.values[0], state.psi[5], atol=1e-10)
     assert (drawn.var[0] < drawn.var[1]).all()
 
