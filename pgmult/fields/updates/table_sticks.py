@@ -134,9 +134,8 @@ def collapse_rotated(
     """`collapse` psi less its mean, and features, both along the eigenvectors."""
     gaussian = sticks.gaussian(x)
     scaled = features / gaussian.vars
-    precision = (
-        np.einsum("fij,gij->fg", scaled, features) + np.eye(len(features)) / sticks.trend.var
-    )
+    precision = np.einsum("fij,gij->fg", scaled, features)
+    precision = precision + np.eye(len(features)) / sticks.trend.var
     pull = np.einsum("fij,kij->fk", scaled, rotated)
     shift = np.linalg.solve(precision, pull)
     log_det = np.linalg.slogdet(sticks.trend.var * precision)[1]
