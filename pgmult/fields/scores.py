@@ -149,9 +149,7 @@ def calibration(
     return Calibration(np.array(_LEVELS), covered, errors, int(enough.sum()), (inside / cells).T)
 
 
-def shares_inside(
-    draws: NDArray[Any], truth: NDArray[Any], levels: Sequence[float] = _LEVELS
-) -> FloatArray:
+def shares_inside(draws: NDArray[Any], truth: NDArray[Any], levels: Sequence[float]) -> FloatArray:
     """Degree to which each truth lies inside each central interval of its draws, from 0 to 1.
 
     Parameters

@@ -33,7 +33,7 @@ import pgmult
 from examples.papers.linderman2015.newborns import thin, us_names
 from pgmult.fields.covariances import Constant, Matern, SquaredExponential, White
 from pgmult.fields.updates.samplers import sampler
-from pgmult.latent.moves import Point, Target, carry, leap, swing, turn
+from pgmult.latent.moves import Point, carry, leap, swing, turn
 from pgmult.sampling.diagnostics import ess_bulk
 
 YEAR_SCALE, PLACE_SCALE, VAR = 30.0, 5.0, 1.0  # where the covariance is fixed, and prior medians
@@ -141,8 +141,8 @@ def moves(options):
             law_of(data), structure=options.structure, overdispersion=0.0
         )
         chains = sampler(model, data)
-        found = chains.approximations[0]
-        target = Target(chains.families[0], chains.rows[0], found)
+        target = chains.targets[0]
+        found = target.base
         print(f"{name}, {options.structure}: {data}; spread {found.spread:.2f}", flush=True)
         for move in options.moves:
             rng, psi, thetas = np.random.default_rng(0), [], []

@@ -147,11 +147,8 @@ def innovations(chain, tolerance):
         if not var > tolerance * first:
             continue
         roots[t] = math.sqrt(var)
-        for i in range(size):
-            gains[t, i] = cross[i] / roots[t]
-        for i in range(size):
-            for j in range(size):
-                P[i, j] -= gains[t, i] * gains[t, j]
+        gains[t] = cross / roots[t]
+        P -= np.outer(gains[t], gains[t])
     return roots, gains
 
 
@@ -162,19 +159,17 @@ def carry_columns(worker, start, stop, whiten, chain, roots, gains, noise, value
     Both are ``(num_columns, num_steps)``. Noise that the values say nothing of stays what it is.
     """
     num_steps, size = chain.H.shape
-    x, new = np.empty((2, size))
+    x, spare = np.empty((2, size))
     for c in range(start, stop):
         x[:] = 0.0
         for t in range(num_steps):
+            _multiply(chain.A[t], x, spare)
             mean = 0.0
             for i in range(size):
-                new[i] = 0.0
-                for k in range(size):
-                    new[i] += chain.A[t, i, k] * x[k]
-                mean += chain.H[t, i] * new[i]
+                mean += chain.H[t, i] * x[i]
             if not whiten:
                 values[c, t] = mean + roots[t] * noise[c, t]
             elif roots[t] > 0.0:
                 noise[c, t] = (values[c, t] - mean) / roots[t]
             for i in range(size):
-                x[i] = new[i] + gains[t, i] * noise[c, t]
+                x[i] += gains[t, i] * noise[c, t]

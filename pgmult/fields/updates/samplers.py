@@ -23,7 +23,7 @@ from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.fields.priors.sticks import Sticks, TableSticks
 from pgmult.fields.updates import table_sticks
-from pgmult.latent.approximation import Approximation, approximate, hyperparameters_near
+from pgmult.latent.approximation import approximate, hyperparameters_near
 from pgmult.latent.moves import Point, Target, carry, leap, swing, turn
 from pgmult.variational.sites import LogisticSite
 
@@ -49,29 +49,26 @@ class ApproximationSampler:
 
     Attributes
     ----------
-    families : list of `Sticks`
-        One for each of `MultinomialGP.columns`.
-    rows : list of LogisticSite
-        Their likelihoods.
-    approximations : list of Approximation
+    targets : list of Target
+        One for each of `MultinomialGP.columns`: its family, likelihood and approximation.
     """
 
     def __init__(self, model: MultinomialGP, data: CountField):
         self._columns, self._num_sites = model.columns(data), data.num_sites
         self._rate, self._fixed = model.hyperparameter_rate, model.fixed(data)
-        groups = model.groups(data)
-        self.families = [Sticks(model.structure, data.sites, group) for group in groups]
-        pairs = zip(groups, self.families, strict=True)
-        self.rows = [LogisticSite(*group.counts[:, family.counted]) for group, family in pairs]
-        self.approximations: list[Approximation] = [*map(approximate, self.families, self.rows)]
+        self.targets: list[Target[Sticks]] = []
+        for group in model.groups(data):
+            family = Sticks(model.structure, data.sites, group)
+            rows = LogisticSite(*group.counts[:, family.counted])
+            self.targets.append(Target(family, rows, approximate(family, rows)))
 
     def init(self, rng: Generator) -> MultinomialGPState:
         """Draw from the approximations."""
         points = []
-        for family, near in zip(self.families, self.approximations, strict=True):
-            x = hyperparameters_near(rng, family, near.guess)
-            w = family.at(x, near.absorbed).sample(rng)
-            points.append(Point.of(x, w, Target(family, None, near)))
+        for target in self.targets:
+            x = hyperparameters_near(rng, target.family, target.base.guess)
+            w = target.family.at(x, target.base.absorbed).sample(rng)
+            points.append(Point.of(x, w, target))
         return self._state(points)
 
     def step(self, rng: Generator, state: MultinomialGPState) -> MultinomialGPState:
@@ -80,10 +77,8 @@ class ApproximationSampler:
         logs = np.log(state.hyperparameters)[:, : None if self._fixed is None else 0]
         moves_theta = self._fixed is None and rng.random() < self._rate
         points = []
-        for i, columns in enumerate(self._columns):
-            near = self.approximations[i]
-            target = Target(self.families[i], self.rows[i], near)
-            point = Point.of(logs[i], w[:, columns], target)
+        for columns, target, x in zip(self._columns, self.targets, logs, strict=True):
+            near, point = target.base, Point.of(x, w[:, columns], target)
             if moves_theta:
                 point = (leap if near.spread <= _FAR else carry)(rng, point, target)
             if not moves_theta or near.spread > _FAR:

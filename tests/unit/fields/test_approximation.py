@@ -23,10 +23,10 @@ MODEL = MultinomialGP(4.0 * Matern(0.5, 3.0), hyperparameters="fixed")
 @pytest.mark.slow
 def test_the_approximation_is_near():
     for structure in ("dense", "state_space"):
-        (found,) = sampler(replace(MODEL, structure=structure), RARE).approximations
+        ((_, _, found),) = sampler(replace(MODEL, structure=structure), RARE).targets
         assert found.spread < 1.0
         assert len(found.guess.mean) == 0
-    each = sampler(replace(MODEL, shared=False), RARE).approximations
+    each = [target.base for target in sampler(replace(MODEL, shared=False), RARE).targets]
     assert [found.J.shape for found in each] == [(5, 1), (5, 1)]
     assert max(found.spread for found in each) < 1.0
 

@@ -13,7 +13,7 @@ class TestSharesInside:
     def test_of_right_draws_are_exact_for_few_draws_and_for_counts(self):
         rng = np.random.default_rng(0)
         for draw in (lambda size: rng.beta(2.0, 5.0, size), lambda size: rng.poisson(0.7, size)):
-            inside = shares_inside(draw((6, 10_000)), draw(10_000))
+            inside = shares_inside(draw((6, 10_000)), draw(10_000), LEVELS)
             error = inside.std(axis=1) / 100.0
             assert np.all(np.abs(inside.mean(axis=1) - LEVELS) < 4.0 * error)
             assert np.all(error < 0.01)
@@ -26,7 +26,7 @@ class TestSharesInside:
     def test_draws_too_narrow_are_seen(self):
         rng = np.random.default_rng(2)
         draws, truth = 0.5 * rng.standard_normal((50, 2000)), rng.standard_normal(2000)
-        covered = shares_inside(draws, truth).mean(axis=1)
+        covered = shares_inside(draws, truth, LEVELS).mean(axis=1)
         assert np.all(covered < LEVELS - 0.1)
         inside = binomtest(round(2000 * covered[1]), 2000, 0.4784)  # P(|x| < 1.2816 / 2)
         assert inside.pvalue > 1e-3
