@@ -36,14 +36,12 @@ TABLE  File of a table, such as names.csv or names.xlsx
 --places WHERE*  Locations of the places that an input names: us-states, or a table with a column of
     the names (of the input's name, or its first column) and columns lat and lon (degrees) or x and
     y; COLUMN=WHERE if several inputs are names
---coordinates COLUMN...  Columns of coordinates in the table of places (default: lat and lon, or x
-    and y)
+--coordinates COLUMN...  Columns of coordinates of places (default: lat and lon, or x and y)
 --absent zero|not-counted  Meaning of a category without a row at some inputs (default: not counted
     if no place has it in a year and counts were to be expected, else 0)
 --at TABLE  Table of further inputs to predict at
 --max-categories K>=2  Use the K - 1 most frequent categories, and {_OTHER} for all others
---length-scale COLUMN=X*  Prior median of the length scale of an input (default: a third of its
-    range)
+--length-scale COLUMN=X*  Prior median of an input's length scale (default: a third of its range)
 --overdispersion X  Variance of independent noise at every input; 0 for none (default: 0.05)
 --structure auto|dense|state_space|separable  Algorithm of the Gaussian processes; auto takes an
     exact one (default: auto)

@@ -25,14 +25,11 @@ from pgmult.sampling.posterior import Posterior
 _ADVICE = {
     "dispersion": (
         "Counts vary more than the model predicts: try {}a rougher covariance.",
-        "Counts vary less than the model predicts: try a covariance without White or"
-        " overdispersion, or a smoother one.",
+        "Counts vary less than the model predicts: try a smoother covariance, without White.",
     ),
     "empty cells": (
-        "More cells are empty than the model predicts: categories may be impossible in some rows;"
-        " leave them out there.",
-        "Fewer cells are empty than the model predicts: counts may be rounded, or censored from"
-        " below.",
+        "More cells are empty than the model predicts: leave out categories where they cannot be.",
+        "Fewer cells are empty than the model predicts: counts may be rounded, or have a minimum.",
     ),
     "largest share": (
         "The largest share of a row is larger than the model predicts: try a rougher covariance.",

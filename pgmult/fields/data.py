@@ -294,11 +294,10 @@ def _as_counted(
         return None
     if clash := clash_of(mask):
         (a, b), (first, second) = (_name(categories, k) for k in clash[0]), clash[1]
-        raise ValueError(
-            f"of two categories one must have been counted wherever the other was, got {a} without"
-            f" {b} at row {names[first]} and {b} without {a} at row {names[second]} (leave one of"
-            ' them out, or take what is absent for 0: absent="zero" of a table)'
-        )
+        got = f"{a} without {b} at row {names[first]} and {b} without {a} at row {names[second]}"
+        hint = 'leave one of them out, or take what is absent for 0: absent="zero" of a table'
+        wanted = "of two categories one must have been counted wherever the other was"
+        raise ValueError(f"{wanted}, got {got} ({hint})")
     return np.ascontiguousarray(mask)
 
 

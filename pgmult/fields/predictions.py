@@ -145,12 +145,11 @@ def _warn_of_far(run: Posterior, seen: FloatArray, new: FloatArray, names: Seque
         where = ", ".join(f"{name} {x:g}" for name, x in zip(names, new[row], strict=True))
         ends = zip(names, seen.min(axis=0), seen.max(axis=0), strict=True)
         ranges = ", ".join(f"{name} from {low:g} to {high:g}" for name, low, high in ends)
-        warnings.warn(
-            f"{forgotten.sum():,} of {len(new):,} new inputs are so far from the data that these"
-            f" say nothing of them, row {row} at {where} for one: what is predicted there is the"
-            f" mean of all. The data are at {ranges} (are the units the same?)",
-            stacklevel=3,
+        words = (
+            f"{forgotten.sum():,} of {len(new):,} new inputs are so far from the data that the mean"
+            f" of all is predicted there, row {row} at {where} for one: the data are at {ranges}"
         )
+        warnings.warn(f"{words} (are the units the same?)", stacklevel=3)
 
 
 def _kept(run: Posterior, data: CountField, which: str, max_draws: int | None) -> FloatArray:

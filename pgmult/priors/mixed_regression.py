@@ -80,16 +80,6 @@ class _Posed(NamedTuple):
     log_det: float
 
 
-class _Solved(NamedTuple):
-    """The regression given rho: Cholesky factors and the means that follow."""
-
-    outer: FloatArray  # precision of the eliminated effects, a number each
-    half: FloatArray  # inverse of the Cholesky factor of the others' precision, given those
-    mean: FloatArray  # of the others
-    scale: FloatArray  # of Sigma
-    log_evidence: float
-
-
 class RowSums(NamedTuple):
     """What rows say of coefficients, effects and Sigma: it is added where rows are.
 
@@ -172,7 +162,8 @@ class MixedRegression:
 
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""
-        return self._solve(variances).log_evidence
+        at, _, _, scale = self._solve(variances)
+        return self._evidence(at.log_det, scale)
 
     def evidence_along(self, variances: FloatArray, term: int) -> Callable[[float], float]:
         """Return `log_evidence` as a function of one term's variance, the others as they are.
@@ -206,13 +197,13 @@ class MixedRegression:
 
     def sample(self, rng: Generator, variances: FloatArray) -> MixedDraw:
         """One draw of B, all effects and Sigma given rho."""
-        at = self._solve(variances)
-        Sigma = sample_inverse_wishart(rng, at.scale, self.prior.dof + self.num_rows)
-        noise = rng.standard_normal((len(at.mean) + len(at.outer), len(Sigma)))
+        at, half, mean, scale = self._solve(variances)
+        Sigma = sample_inverse_wishart(rng, scale, self.prior.dof + self.num_rows)
+        noise = rng.standard_normal((len(mean) + len(at.outer), len(Sigma)))
         noise = np.einsum("aj,ij->ai", noise, lower_cholesky(Sigma))
-        inner = at.mean + np.einsum("qr,qn->rn", at.half, noise[: len(at.mean)])
+        inner = mean + np.einsum("qr,qn->rn", half, noise[: len(mean)])
         outer = self.sums.outer_pull - np.einsum("ar,rn->an", self.sums.outer_cross, inner)
-        outer = outer / at.outer[:, None] + noise[len(at.mean) :] / np.sqrt(at.outer)[:, None]
+        outer = outer / at.outer[:, None] + noise[len(mean) :] / np.sqrt(at.outer)[:, None]
         coefficients, effects = np.split(inner, [len(self.prior.mean)])
         before = sum(self.sizes[: max(self.outer, 0)])
         effects = np.concatenate([effects[:before], outer, effects[before:]])
@@ -242,16 +233,19 @@ class MixedRegression:
         log_det += float(np.sum(np.log(outer * rho)))
         return _Posed(outer, precision, pull, squares, log_det)
 
-    def _solve(self, variances: FloatArray) -> _Solved:
-        """The posterior given rho, O(A r**2 + r**3 + n**3) for A levels eliminated."""
+    def _solve(self, variances: FloatArray) -> tuple[_Posed, FloatArray, FloatArray, FloatArray]:
+        """The regression given rho, O(A r**2 + r**3 + n**3) for A levels eliminated.
+
+        With the log determinant of Q; the inverse of the Cholesky factor of the other columns'
+        precision; their mean; and the scale of Sigma.
+        """
         at = self._posed(variances)
         factor = lower_cholesky(at.precision)
         half = invert_lower(factor)
         log_det = at.log_det + 2.0 * float(np.sum(np.log(np.diagonal(factor))))
         pulled = np.einsum("qr,rn->qn", half, at.pull)
         scale = at.squares - scatter(pulled, np.zeros(len(at.squares)))
-        mean = np.einsum("qr,qn->rn", half, pulled)
-        return _Solved(at.outer, half, mean, scale, self._evidence(log_det, scale))
+        return at._replace(log_det=log_det), half, np.einsum("qr,qn->rn", half, pulled), scale
 
     def _evidence(self, log_det: float, scale: FloatArray) -> float:
         """Log evidence, from the log determinant of Q and the scale of Sigma."""

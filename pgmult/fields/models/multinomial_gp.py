@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,11 +86,6 @@ def level_of(
     return np.broadcast_to(level, size)
 
 
-class _State(Protocol):
-    @property
-    def psi(self) -> FloatArray: ...
-
-
 class FieldModel(Checked, ABC):
     """Counts given psi at the sites of a `CountField`, through the model's link."""
 
@@ -123,11 +118,11 @@ class FieldModel(Checked, ABC):
         self._check(data)
         return data
 
-    def simulate(self, rng: Generator, state: _State, data: CountField) -> CountField:
+    def simulate(self, rng: Generator, state: Any, data: CountField) -> CountField:
         """Counts of the same totals at the same inputs."""
         return data.with_counts(self.link(data).simulate(rng, data.row_psi(state.psi), data.totals))
 
-    def log_likelihood(self, state: _State, data: CountField) -> float:
+    def log_likelihood(self, state: Any, data: CountField) -> float:
         """Log probability of the counts, without the multinomial coefficients."""
         return float(self.link(data).log_likelihood(data.row_psi(state.psi), data.counts).sum())
 
@@ -144,11 +139,11 @@ class FieldModel(Checked, ABC):
             return np.asarray(draw["pi"])
         raise ValueError("the posterior must have kept psi or pi (pass it in keep=)")
 
-    def pi(self, state: _State, data: CountField) -> FloatArray:
+    def pi(self, state: Any, data: CountField) -> FloatArray:
         """Probabilities at the inputs, ``(num_rows, num_categories)``."""
         return self.link(data).probs(data.row_psi(state.psi))
 
-    def pi_new(self, state: _State, data: CountField) -> FloatArray:
+    def pi_new(self, state: Any, data: CountField) -> FloatArray:
         """Probabilities at the new inputs, a joint draw, ``(num_new, num_categories)``."""
         return self.link(data).probs(state.psi[data.new_sites])
 

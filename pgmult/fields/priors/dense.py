@@ -150,12 +150,9 @@ def _root_of(covariance: Covariance, inputs: bytes, shape: tuple[int, int]) -> F
     """A lower triangular root of the covariance, which may be singular."""
     root, row = dense_fields.lower_root(_cov_of(covariance, inputs, shape))
     if row >= 0:
-        raise ValueError(
-            f"the covariance is not positive semi-definite: it fails at input {row},"
-            f" {np.frombuffer(inputs).reshape(shape)[row]}, by more than rounding (1e-8 of the"
-            " largest variance is tolerated and no jitter is added; is it a distance that the"
-            " family is not valid for?)"
-        )
+        where = f"at input {row}, {np.frombuffer(inputs).reshape(shape)[row]}, beyond rounding"
+        hint = "no jitter is added; is it a distance that the family is not valid for?"
+        raise ValueError(f"the covariance is not positive semi-definite: it fails {where} ({hint})")
     return np.asarray(root)
 
 

@@ -68,10 +68,9 @@ def _chosen(covariance: Covariance, inputs: FloatArray) -> tuple[Structure, str]
     except ValueError as refusal:
         if n > _LARGEST_DENSE:
             raise ValueError(
-                f"no structure fits {n} inputs (separable needs a product of functions of different"
-                " inputs, overdispersion, and most cells of their table; state_space:"
-                f" {refusal}); name structure='dense', which takes 8 n^2 bytes a thread and O(n^3)"
-                " time a column"
+                f"no structure fits {n} inputs (separable: most cells of a table, and a product of"
+                f" functions of its sides; state_space: {refusal}); name structure='dense', which"
+                " takes 8 n^2 bytes a thread and O(n^3) time a column"
             ) from None
         return "dense", f"state_space: {refusal}"
     return "state_space", "it is exact for this covariance"
