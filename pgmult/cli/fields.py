@@ -229,15 +229,14 @@ def _lines(numbers: Mapping[str, Any], first: str) -> list[str]:
         if any(map(_LABELS.fullmatch, words)) and (column % 1 == 0).all():
             raise ValueError(
                 f"the input {name!r} has numbers that look like names, such as {column[0]:g}: say"
-                f" where they are with --places {name}=TABLE; if they are distances along a line,"
-                f" say so with --length-scale {name}=X"
+                f" where they are with --places {name}=TABLE, or --length-scale {name}=X on a line"
             )
         values = np.unique(column)
         if name != first and values[0] in (0, 1) and (np.diff(values) == 1).all():
+            ends = f"from {values[0]:g} to {values[-1]:g}"
             notes.append(
-                f"{name} is taken for a line on which neighbours are alike, from {values[0]:g} to"
-                f" {values[-1]:g}; if these numbers are names, say where they are with --places"
-                f" {name}=TABLE (--length-scale {name}=X says that it is a line)"
+                f"{name} is taken for a line on which neighbours are alike, {ends} (--places"
+                f" {name}=TABLE says where names are, --length-scale {name}=X that it is a line)"
             )
     return notes
 

@@ -107,28 +107,20 @@ def report(
     hidden = None if held_out is None else data.held_out(held_out)
     if comparison is True:
         held = hidden if hidden is not None and hidden.any() else None
-        comparison = as_kind(compare(run, data=data, held_out=held), "comparison", Comparison)
-    verdict = [] if comparison is False else [*comparison.sentences]
-    verdict += [Leading(sentence, "What changed") for sentence in moved]
-    verdict += [_lead(grid), *_unseen(grid)]
-    if hidden is not None:
-        sentences = _held_out(every.rows(np.arange(data.num_rows)), hidden, random_seed)
-        verdict += sentences[:1]
-        sections.append(Section("Counts that were held out", sentences=sentences))
-    if comparison is not False:
-        sections.append(comparison.section())
+        comparison = compare(run, data=data, held_out=held)
+    told = [] if hidden is None else _held_out(every, hidden, random_seed)
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
-    verdict.append(fit.verdict)
-    sections.append(fit.section())
-    if true_probs is not None:
-        verdict.append(_against_truth(grid, true_probs))
-    sections.append(_learned(run, grid))
     parts = {"probabilities": "psi" if "psi" in run else "pi"}  # what matters most first
     if "hyperparameters" in run:
         parts["covariance's parameters"] = "hyperparameters"
     chains = chains_in_words(run, parts)
-    sections.append(Section("Diagnostics", sentences=chains))
-    verdict.append(chains[0])
+    true = [] if true_probs is None else [_against_truth(grid, true_probs)]
+    verdict = [] if comparison is False else [*comparison.sentences]
+    verdict += [Leading(sentence, "What changed") for sentence in moved]
+    verdict += [_lead(grid), *_unseen(grid), *told[:1], fit.verdict, *true, chains[0]]
+    sections.append(Section("Counts that were held out", sentences=told))
+    sections += [] if comparison is False else [comparison.section()]
+    sections += [fit.section(), _learned(run, grid), Section("Diagnostics", sentences=chains)]
     return Report(title, verdict, sections, {"data": data_in_words(data), **facts}).save(place)
 
 
@@ -274,10 +266,8 @@ def _changes(grid: Grid) -> tuple[list[str], list[Section]]:
     for k, word, sign in ((order[0], "rose", 1.0), (order[-1], "fell", -1.0)):
         if (sign * change[:, k] > 0.0).mean() > 0.95:  # its 90 % interval is on one side
             name, before, after, rise, _ = cells[k]
-            said.append(
-                f"{span} {name} {word} most: from {before} to {after}, a change of {rise}"
-                f" ({grid.percent})."
-            )
+            how = f"from {before} to {after}, a change of {rise} ({grid.percent})"
+            said.append(f"{span} {name} {word} most: {how}.")
     until = f", as far as all categories were counted: from {start} to {end}"
     until = "" if grid.counted.all() else until
     over = ", over places weighted by their counts," if len(both) > 1 else ""
@@ -347,8 +337,8 @@ def _table(
 
 def _main(grid: Grid) -> list[int]:
     """The most frequent categories."""
-    order = np.argsort(-grid.data.counts.sum(axis=0), kind="stable")
-    return [int(k) for k in order[:_MOST_LINES]]
+    order: list[int] = np.argsort(-grid.data.counts.sum(axis=0), kind="stable").tolist()
+    return order[:_MOST_LINES]
 
 
 def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:
@@ -427,12 +417,12 @@ def data_in_words(data: CountField) -> str:
     return text + (f"; {data.num_new:,} new inputs" if data.num_new else "")
 
 
-def _held_out(rows: FieldPredictions, hidden: IntArray, random_seed: int) -> list[str]:
+def _held_out(every: FieldPredictions, hidden: IntArray, random_seed: int) -> list[str]:
     """Do intervals hold what was hidden?"""
     indices = np.flatnonzero(hidden.sum(axis=1) > 0)
     if not len(indices):
         return ["No counts were held out."]
-    fit = rows.rows(indices).calibration(hidden[indices], least=0.0, random_seed=random_seed)
+    fit = every.rows(indices).calibration(hidden[indices], least=0.0, random_seed=random_seed)
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
     held = f"Intervals of the {hidden.sum():,} counts at {len(indices):,} inputs that were held out"
     return [f"{held} {said}.", f"{fit.in_words}, of {fit.num_cells:,} cells."]

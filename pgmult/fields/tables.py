@@ -401,8 +401,7 @@ def _find_places(
     at = np.where(at >= 0, at, [alike.get(as_looked_at(text), -1) for text in texts.tolist()])
     # one that is still not known is refused, with its row and with what is like it
     texts = np.where(at >= 0, labels[at], texts)
-    core_labels.find_labels(labels, texts, name, what=f"{table} column")
-    return at
+    return core_labels.find_labels(labels, texts, name, what=f"{table} column")
 
 
 def _warn_of_same_points(places: Sequence[str], coordinates: FloatArray, name: str) -> None:
