@@ -97,7 +97,6 @@ def _job(options: argparse.Namespace) -> Job:
     notes = {
         "title": options.title or f"{what} in {options.table.name}",
         "source": str(options.table),
-        "inputs": options.inputs,
         "places": at,
         "states": states,
         "model": f"Gaussian processes of {words}, overdispersion {options.overdispersion:g}",

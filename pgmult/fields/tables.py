@@ -166,8 +166,7 @@ def read_field(
     guess = ""
     axes = [key for key, c in at.items() if c.dtype.kind in "iufM" and key not in at_places]
     if absent is None and count is not None and axes and not present.all():
-        axis = axes[0]
-        counted, guess = _guess(counts, present, axis, at[axis][first], categories)
+        counted, guess = _guess(counts, present, axes[0], at[axes[0]][first], categories)
     shown = {key: _shown(column[first]) for key, column in at.items()}
     row_names = _row_names(shown)
     # each row is one observation where there is no count
@@ -216,11 +215,9 @@ def _totals(counts: IntArray, present: BoolArray, labels: Sequence[str]) -> tupl
         rows = present[:, k]
         number, others = counts[rows, k], np.delete(counts[rows], k, axis=1).sum(axis=1)
         if (number >= others).all():
-            raise ValueError(
-                f"categories must not include a total, {label!r} has {number.sum():,} counts"
-                f" and the others {others.sum():,} (take its rows out; give the difference a"
-                " category if it is one)"
-            )
+            got = f"{label!r} has {number.sum():,} counts and the others {others.sum():,}"
+            hint = "take its rows out; give the difference a category if it is one"
+            raise ValueError(f"categories must not include a total, {got} ({hint})")
     return every, ""
 
 
@@ -339,10 +336,7 @@ def _coordinates(
         elif column.dtype.kind == "M":
             values = core_tables.as_years(column)[:, None]
         elif text is not None:
-            hint = (
-                f"say where they are if they are places: places={{{name!r}: ...}}; a factor such as"
-                " a treatment takes a regression, or a field for each of its values"
-            )
+            hint = f"places={{{name!r}: ...}} says where places are; a treatment takes a regression"
             if text[:1].isdigit():
                 hint = "make numbers or datetime64 of them, as pandas.to_datetime does"
             got = f"strings such as {text!r} ({hint})"

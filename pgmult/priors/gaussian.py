@@ -154,14 +154,13 @@ class MvNormal(Checked):
         observation reached; rows run on all the threads of the enclosing chain.
         """
         as_generator(rng)
-        mean = self.prior_mean
         if self.potential is None:
-            shape = mean.shape
+            shape = self.prior_mean.shape
             if num_rows is not None:
                 shape = as_positive_int(num_rows, "num_rows"), self.size
                 refuse_unaffordable(16.0 * num_rows * self.size, "num_rows", num_rows)
             noise, root = rng.standard_normal(shape), lower_cholesky(self.prior_cov)
-            return np.asarray(mean + np.einsum("...j,ij->...i", noise, root))
+            return np.asarray(self.prior_mean + np.einsum("...j,ij->...i", noise, root))
         if num_rows is not None:
             raise ValueError("num_rows is set by the potential here; leave it out")
         if isinstance(self.potential, DensePotential):
