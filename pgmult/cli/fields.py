@@ -265,21 +265,17 @@ def _hide(data: Any, which: str, seed: int) -> tuple[Any, Any]:
     import numpy as np
 
     column, mark, value = which.rpartition("=")
-    if mark:
-        values = data.columns.get(column)
-        if values is None or values.dtype.kind not in "ifM":
-            raise ValueError(f"--hold-out must name an input of numbers or dates, got {column!r}")
-        try:
-            start = np.array([value]).astype(values.dtype)[0]
-        except ValueError:
-            raise ValueError(f"--hold-out {column}={value} must have a value of {column}") from None
-        hidden = values >= start
-    else:
-        try:
-            part = shared.share(value)
-        except argparse.ArgumentTypeError as error:
-            raise ValueError(f"--hold-out {error}, or be COLUMN=VALUE") from None
-        hidden = np.random.default_rng(seed).random(data.num_rows) < part
+    values: Any = data.columns.get(column) if mark else None
+    if mark and (values is None or values.dtype.kind not in "ifM"):
+        raise ValueError(f"--hold-out must name an input of numbers or dates, got {column!r}")
+    try:
+        if mark:
+            hidden = values >= np.array([value]).astype(values.dtype)[0]
+        else:
+            hidden = np.random.default_rng(seed).random(data.num_rows) < shared.share(value)
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        wrong = f"{which} must have a value of {column}" if mark else f"{error}, or be COLUMN=VALUE"
+        raise ValueError(f"--hold-out {wrong}") from None
     full = data.totals > 0
     number = np.count_nonzero(hidden & full)
     if number in (0, np.count_nonzero(full)):

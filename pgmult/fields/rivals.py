@@ -146,9 +146,7 @@ class _Rows:
         return score, log_probs.shape[0] * log_probs.shape[1]
 
 
-def _sources(
-    data: CountField, degrees: tuple[int, int] | None
-) -> tuple[str, dict[str, FloatArray]]:
+def _sources(data: CountField, sphere: tuple[int, int] | None) -> tuple[str, dict[str, FloatArray]]:
     """Counts of other rows that each rival takes shares of, by row; and the axis."""
     counts = data.counts.astype(np.float64)
     axis, x, places, place = axis_and_places(data, row_labels(data, ("seen",))["row"], len(counts))
@@ -161,7 +159,7 @@ def _sources(
         if 1 < len(total) < data.num_rows:
             sources[name] = total[group] - counts
     if len(places) > 1:
-        sources["its nearest places"] = _nearest(data, axis, place, table, degrees)[at, place]
+        sources["its nearest places"] = _nearest(data, axis, place, table, sphere)[at, place]
     before, after = _last(table)[at, place], _last(table[::-1])[::-1][at, place]
     sources["last shares"] = before
     if after.any():
@@ -178,8 +176,6 @@ def _nearest(
     Columns of latitude and longitude that the model knows are on the sphere.
     """
     others = [i for i, name in enumerate(data.input_labels) if name != axis]
-    if not others:
-        return np.zeros_like(table)
     points = data.inputs[np.unique(place, return_index=True)[1]]
     if degrees is None:
         apart = np.square(points[:, None, others] - points[:, others]).sum(axis=2)

@@ -39,6 +39,7 @@ _CATEGORY, _COUNT = "category", "count"  # columns of a table that was wide
 _LEAST_FILLED = 0.25  # share of combinations of values that occur, where columns make a table
 _WOULD_BE_SEEN = 20.0  # counts that are expected where there is no row of a category
 Absent = Literal["zero", "not counted"]
+_Texts = NDArray[np.str_]
 
 
 def field_of(table: object, **options: Any) -> CountField:
@@ -182,9 +183,7 @@ def read_field(
     return FieldRead(data, guess, zeros, totals)
 
 
-def _as_long(
-    columns: Mapping[str, Array], inputs: Sequence[str], wide: Sequence[str]
-) -> dict[str, Array]:
+def _as_long(columns: Mapping[str, Array], inputs: list[str], wide: list[str]) -> dict[str, Array]:
     """A row for each category of a table that has a column for each."""
     numbers = core_tables.chosen_columns(columns, wide, "table", "wide")
     core_tables.one_role_each({f"inputs {n}": n for n in inputs} | {f"wide {n}": n for n in wide})
@@ -377,7 +376,7 @@ def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatAr
 
 
 def _find_places(
-    labels: NDArray[np.str_], points: Sequence[Any], column: Array, name: str, table: str
+    labels: _Texts, points: Sequence[Any], column: Array, name: str, table: str
 ) -> IntArray:
     """Find the place of each row by its text, its number, or its text but for capitals and blanks.
 
@@ -465,9 +464,7 @@ def axis_and_places(
     return axis, x, places.tolist(), place
 
 
-def _in_order(
-    labels: NDArray[np.str_], listed: Sequence[str] = ()
-) -> tuple[NDArray[np.str_], IntArray]:
+def _in_order(labels: _Texts, listed: Sequence[str] = ()) -> tuple[_Texts, IntArray]:
     """The different labels, as they are listed or else 1, 2, 10, and each row's number."""
     places = {name: i for i, name in enumerate(listed)}
     return core_labels.numbered(labels, lambda label: (places.get(label, 0), _natural(label)))

@@ -19,7 +19,7 @@ array([[0.75, 0.  ]])
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -298,9 +298,7 @@ class NormalInverseWishart(Checked):
         average = moments.about + moments.total / moments.count
         return self.condition_average(moments.count, average, moments.around(average))
 
-    def condition_average(
-        self, count: float, average: FloatArray, within: FloatArray
-    ) -> "NormalInverseWishart":
+    def condition_average(self, count: float, average: FloatArray, within: FloatArray) -> Self:
         """The posterior given rows by their average and their scatter around it."""
         strength, shift = self.strength + count, average - self.mean
         mean = (self.strength * self.mean + count * average) / strength

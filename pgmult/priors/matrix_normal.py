@@ -20,7 +20,7 @@ array([[-0.98],
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,9 +68,7 @@ class MatrixNormalInverseWishart(Checked):
         as_real(self.dof, "dof", above=len(self.scale) - 1)  # else the prior is improper
 
     @classmethod
-    def weak(
-        cls, mean: ArrayLike, covariates: ArrayLike, var: float = 1.0
-    ) -> "MatrixNormalInverseWishart":
+    def weak(cls, mean: ArrayLike, covariates: ArrayLike, var: float = 1.0) -> Self:
         """A proper prior worth little data: one average row, and E[Sigma] = var I from dof n + 2.
 
         The row precision is X'X / num_rows for the covariates X, ``(num_rows, p)``, of the rows to

@@ -235,12 +235,10 @@ def _varying(test: str, draws: FloatArray) -> IntArray:
     return varying
 
 
-def _sequential(
-    run: Callable[[Generator, int], Verdict], replicates: int, random_seed: int
-) -> Verdict:
+def _sequential(run: Callable[[Generator, int], Verdict], replicates: int, seed: int) -> Verdict:
     """The sequential rule of the module's docstring."""
-    as_positive_int(random_seed, "random_seed", minimum=0)
-    first, second = np.random.default_rng(random_seed).spawn(2)
+    as_positive_int(seed, "random_seed", minimum=0)
+    first, second = np.random.default_rng(seed).spawn(2)
     verdict = run(first, replicates)
     if verdict.passed or verdict.p_value < verdict.level**2:
         return verdict

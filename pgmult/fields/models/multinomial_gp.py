@@ -74,16 +74,14 @@ def check_mean(mean: str | ArrayLike, unit: str, *words: str) -> None:
         raise ValueError(f"mean must lie within ±{_MOST_LOG_ODDS:g}, got size {size:g} ({hint})")
 
 
-def level_of(
-    mean: str | ArrayLike, size: int, unit: str, link: Link, data: CountField
-) -> FloatArray:
-    """A mean of psi that is not learned, ``(size,)``; "empirical" takes that of all counts."""
+def level_of(mean: str | ArrayLike, n: int, unit: str, link: Link, data: CountField) -> FloatArray:
+    """A mean of psi that is not learned, ``(n,)``; "empirical" takes that of all counts."""
     if isinstance(mean, str):
         return link.inverse(smoothed_shares(data.counts.sum(axis=0), START_COUNT))
     level = as_finite(mean, "mean")
-    if level.ndim and len(level) != size:
-        raise ValueError(f"mean must have one entry for each of {size} {unit}, got {len(level)}")
-    return np.broadcast_to(level, size)
+    if level.ndim and len(level) != n:
+        raise ValueError(f"mean must have one entry for each of {n} {unit}, got {len(level)}")
+    return np.broadcast_to(level, n)
 
 
 class FieldModel(Checked, ABC):

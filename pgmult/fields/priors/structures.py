@@ -81,9 +81,7 @@ def is_large(num_inputs: int) -> bool:
     return num_inputs > _DENSE
 
 
-def find_table(
-    structure: Structure, covariance: Covariance, inputs: FloatArray
-) -> CellTable | None:
+def find_table(structure: Structure, covariance: Covariance, sites: FloatArray) -> CellTable | None:
     """The table of distinct inputs where the structure is a separable one; None where it is not.
 
     Raises
@@ -92,15 +90,15 @@ def find_table(
         If the structure is named and does not fit.
     """
     if structure == "separable":
-        return CellTable.of(covariance, inputs)
-    if structure != "auto" or not is_large(len(inputs)):
+        return CellTable.of(covariance, sites)
+    if structure != "auto" or not is_large(len(sites)):
         return None
     try:
-        table = CellTable.of(covariance, inputs)
+        table = CellTable.of(covariance, sites)
     except ValueError as refusal:
         _log_choice(f"structure='auto' did not take 'separable': {refusal}")
         return None
-    if len(table.sites) > _SPARSEST * len(inputs):
+    if len(table.sites) > _SPARSEST * len(sites):
         return None
     _log_choice("structure='auto' took 'separable': the inputs are cells of a table")
     return table
