@@ -19,14 +19,14 @@ hardly tells of all else. The largest are smoothed, and their shape says where t
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logsumexp
 
-from pgmult.core.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from pgmult.core.typing import BoolArray, FloatArray, IntArray
 from pgmult.fields.data import CountField
 from pgmult.fields.models.multinomial_gp import MultinomialGP, MultinomialGPState
 from pgmult.links.logistic import logistic_expectations
@@ -171,10 +171,7 @@ class _Counts(NamedTuple):
         self, psi: FloatArray, mean: FloatArray, var: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Log probability of each row's own counts, and of each category, given all others."""
-
-        def integral(counts: FloatArray) -> FloatArray:
-            return log_mean_binomial(counts[0], counts[1], mean, var, psi)
-
+        integral = partial(log_mean_binomial, mean, var, psi)
         both = integral(self.of_rows + self.others)
         if self.others.any():
             others = integral(self.others)
@@ -192,14 +189,14 @@ class _Counts(NamedTuple):
 
 
 def log_mean_binomial(
-    taken: ArrayLike, reaching: ArrayLike, mean: FloatArray, var: FloatArray, start: FloatArray
+    mean: FloatArray, var: FloatArray, start: FloatArray, counts: FloatArray
 ) -> FloatArray:
-    """Log E[sigma(psi)^taken sigma(-psi)^(reaching - taken)], psi ~ N(mean, var), elementwise.
+    """Log E[sigma(psi)^x sigma(-psi)^(n - x)], psi ~ N(mean, var), elementwise; counts are x and n.
 
     Gauss-Hermite quadrature around the mode, which is looked for from `start` on, scaled by the
     curvature there.
     """
-    x, n = np.asarray(taken, dtype=np.float64), np.asarray(reaching, dtype=np.float64)
+    x, n = counts
     precision = 1.0 / np.maximum(var, 1e-300)
     psi = np.broadcast_to(start, np.broadcast_shapes(mean.shape, x.shape)).copy()
     for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away

@@ -261,8 +261,7 @@ def _changes(grid: Grid) -> tuple[list[str], list[Section]]:
             name, before, after, rise, _ = cells[k]
             how = f"from {before} to {after}, a change of {rise} ({grid.percent})"
             said.append(f"{span} {name} {word} most: {how}.")
-    until = f", as far as all categories were counted: from {start} to {end}"
-    until = "" if grid.counted.all() else until
+    until = "" if grid.counted.all() else f", as far as all were counted: from {start} to {end}"
     over = ", over places weighted by their counts," if len(both) > 1 else ""
     note = f"Mean probability{over} of each category at the ends of {grid.axis}{until}; and its"
     section = Section(
@@ -298,10 +297,8 @@ def _unseen(grid: Grid) -> list[str]:
 
     said = []
     if partly := [grid.names[k] for k in np.flatnonzero(~grid.counted.all(axis=0))]:
-        said.append(
-            f"Not everywhere counted: {few(partly, 'categories')}; probabilities there are those"
-            " of the others, given that it is one of them."
-        )
+        those = "probabilities there are those given that it is another"
+        said.append(f"Not everywhere counted: {few(partly, 'categories')}; {those}.")
     observed = np.unique(grid.place[: grid.data.num_rows])
     if names := [grid.places[p] for p in observed if grid.totals[p] == 0]:
         where = few(names, "places")
@@ -436,8 +433,6 @@ def _learned(run: Posterior, grid: Grid) -> Section:
         rows.append((names[j] + whose, value._replace(form=form)))
     is_white = any(name.endswith("(White)") for name in names)
     white = "; (White) is that of independent effects of the inputs" if is_white else ""
-    note = (
-        "Length scales are in the units of the inputs: the distance over which probabilities are"
-        f" similar. Variances are of log odds{white}. Posterior mean [{grid.percent}]."
-    )
+    scales = "Length scales are distances over which probabilities are similar, in units of inputs"
+    note = f"{scales}. Variances are of log odds{white}. Posterior mean [{grid.percent}]."
     return Section(title, note, head=("parameter", "value"), rows=rows, shown=12)

@@ -260,11 +260,8 @@ def _zeros_in_words(zeros: BoolArray, rows: Sequence[str], labels: Sequence[str]
     if not zeros.any():
         return ""
     row, k = np.argwhere(zeros)[0]
-    number = np.count_nonzero(zeros)
-    return (
-        f"{number:,} of {zeros.size:,} combinations of inputs and categories have no row, as"
-        f" {labels[k]!r} at {rows[row]}: taken for 0"
-    )
+    many = f"{np.count_nonzero(zeros):,} of {zeros.size:,} combinations of inputs and categories"
+    return f"{many} have no row, as {labels[k]!r} at {rows[row]}: taken for 0"
 
 
 def with_table(
@@ -353,12 +350,10 @@ def _warn_of_repeats(columns: Mapping[str, Array]) -> None:
     first: dict[Any, int] = {}
     rows = enumerate(zip(*(c.tolist() for c in columns.values()), strict=True))
     if again := [place for place, row in rows if first.setdefault(row, place) != place]:
-        warnings.warn(
-            f"{len(again):,} row{'s are' if len(again) > 1 else ' is'} like another in every"
-            f" column, as row {again[0] + 1:,} below the header is, and counted once more: take"
-            " repeats out if they are no further counts",
-            stacklevel=3,
-        )
+        many = f"{len(again):,} rows are" if len(again) > 1 else "1 row is"
+        words = f"{many} like another in every column, as row {again[0] + 1:,} below the header is"
+        hint = "take repeats out if they are no further counts"
+        warnings.warn(f"{words}, and counted once more: {hint}", stacklevel=3)
 
 
 def _places(column: NDArray[Any], points: Any, name: str, table: str) -> FloatArray:
@@ -403,11 +398,9 @@ def _warn_of_same_points(places: Sequence[str], coordinates: FloatArray, name: s
     for place, point in zip(places, coordinates, strict=True):
         other = same.setdefault(point.tobytes(), place)
         if as_looked_at(other) != as_looked_at(place):
-            warnings.warn(
-                f"{other!r} and {place!r} of {name!r} lie at one point,"
-                f" {', '.join(f'{x:g}' for x in point)}: they are one place, and its counts add up",
-                stacklevel=3,
-            )
+            words = f"{other!r} and {place!r} of {name!r} lie at one point"
+            where = ", ".join(f"{x:g}" for x in point)
+            warnings.warn(f"{words}, {where}: they are one place, and counts add up", stacklevel=3)
             return
 
 

@@ -154,11 +154,10 @@ class MixedRegression:
 
     @classmethod
     def of_sums(
-        cls, prior: MatrixNormalInverseWishart, num_rows: int, terms: Terms,
-        sums: Iterable[FloatArray],
-    ) -> "MixedRegression":  # fmt: skip
-        """From sums over rows of terms like these, under a prior of the same mean."""
-        return cls(prior, num_rows, tuple(size for _, size in terms), _outer(terms), RowSums(*sums))
+        cls, prior: MatrixNormalInverseWishart, count: int, terms: Terms, sums: Iterable[FloatArray]
+    ) -> "MixedRegression":
+        """From sums over so many rows of terms like these, under a prior of the same mean."""
+        return cls(prior, count, tuple(size for _, size in terms), _outer(terms), RowSums(*sums))
 
     def log_evidence(self, variances: FloatArray) -> float:
         """Log density of the rows given rho, B, u and Sigma integrated out, up to a constant."""

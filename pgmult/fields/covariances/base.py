@@ -169,8 +169,7 @@ class CovarianceFamily(Covariance):
         return X[:, list(self.active)]
 
     def _diagonal(self, X: FloatArray) -> FloatArray:
-        self._select(X)
-        return np.ones(len(X))
+        return np.ones(len(self._select(X)))
 
     def leaves(self) -> "list[CovarianceFamily]":
         """Itself."""

@@ -60,8 +60,9 @@ class GaussianProcess(Field):
         """The posterior of the columns, around a trend, and of its coefficients."""
         return DenseGaussian(self, potential, trend)
 
-    def _drawn(self, noise: FloatArray) -> FloatArray:
+    def sample(self, rng: Generator, num_columns: int) -> FloatArray:
         """A draw by a triangular root; columns run on all threads given."""
+        noise = rng.standard_normal((len(self.inputs), num_columns))
         out, units = np.empty_like(noise), -(-len(noise) // 4)
         over_rows(dense_fields.multiply_lower, units, _root_of(*self._key), noise, out, grain=8)
         return out

@@ -89,7 +89,7 @@ class Field(Checked, ABC):
 
     def sample(self, rng: Generator, num_columns: int) -> FloatArray:
         """One draw at the inputs, ``(n, num_columns)``."""
-        return self._drawn(rng.standard_normal((len(self.inputs), num_columns)))
+        return self.colour(rng.standard_normal((len(self.inputs), num_columns)))
 
     @abstractmethod
     def whiten(self, rng: Generator, values: FloatArray) -> FloatArray:
@@ -118,10 +118,6 @@ class Field(Checked, ABC):
         gaussian = wider.condition(DiagonalPotential(J, h), Trend.known(mean))
         values, mean, var = gaussian.sample(rng), gaussian.mean, gaussian.variances
         return FieldDraw(values[n:], mean[n:], var[n:])
-
-    def _drawn(self, noise: FloatArray) -> FloatArray:
-        """A draw of the prior made of standard normal noise, not always as by `colour`."""
-        return self.colour(noise)
 
     @property
     def _key(self) -> tuple[Covariance, bytes, tuple[int, int]]:

@@ -72,8 +72,7 @@ class Factors(NamedTuple):
 
 def has_effects(covariance: Covariance, num_columns: int) -> bool:
     """Whether some term of a sum is an independent effect of every input."""
-    terms = _flat(covariance, Sum)
-    return any(_is_effect(_flat(term, Product), num_columns) for term in terms)
+    return any(_is_effect(_flat(term, Product), num_columns) for term in _flat(covariance, Sum))
 
 
 def _flat(covariance: Covariance, kind: type[Sum] | type[Product]) -> list[Covariance]:

@@ -223,7 +223,7 @@ def test_what_was_not_counted_is_neither_drawn_nor_the_end_of_a_change():
     assert len(points["B"][0]) == 12
     assert np.isfinite(points["A"][1]).all()
     said = found.text()
-    assert "as far as all categories were counted: from 2002 to 2011" in " ".join(said.split())
+    assert "as far as all were counted: from 2002 to 2011" in " ".join(said.split())
 
 
 def test_places_stand_by_name_in_the_table_of_leaders():

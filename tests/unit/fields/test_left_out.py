@@ -35,7 +35,8 @@ def test_mean_binomial(reaching, mean, var):
         log_terms = taken * psi - reaching * np.logaddexp(0.0, psi) + scipy.stats.norm.logpdf(z)
         top = log_terms.max()
         expected = top + np.log(np.exp(log_terms - top).sum() * (z[1] - z[0]))
-        found = log_mean_binomial(taken, reaching, np.array(mean), np.array(var), np.array(mean))
+        counts = np.array([taken, reaching], dtype=float)
+        found = log_mean_binomial(np.array(mean), np.array(var), np.array(mean), counts)
         assert found == pytest.approx(expected, abs=1e-6, rel=1e-6)
 
 
