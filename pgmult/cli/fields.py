@@ -204,8 +204,7 @@ def _refuse_other_dates(name: str, cells: Sequence[str], located: Collection[str
     """Refuse a column that would be numbers or dates, were they all written as such."""
     from pgmult.datasets.columns import is_number_or_date
 
-    odd = [cell for cell in cells if not cell[:1].isdigit()]
-    if name in located or 2 * len(odd) > len(cells):
+    if name in located or 2 * sum(not cell[:1].isdigit() for cell in cells) > len(cells):
         return  # names of places
     row = next((row for row, cell in enumerate(cells, 1) if not is_number_or_date(cell)), 1)
     raise ValueError(

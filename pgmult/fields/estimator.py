@@ -34,8 +34,7 @@ from pgmult.fields.covariances.sphere import columns_in_degrees
 from pgmult.fields.data import as_field
 from pgmult.fields.inputs import check_labels, column_labels, row_labels
 from pgmult.fields.models.multinomial_gp import MultinomialGP
-from pgmult.fields.predictions import FieldPredictions
-from pgmult.fields.predictions import predict as predict_field
+from pgmult.fields.predictions import FieldPredictions, predict
 from pgmult.fields.priors.structures import Structure
 from pgmult.sampling.driver import sample
 
@@ -170,7 +169,7 @@ class MultinomialGPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check_labels(column_labels(X), self._columns, "columns of X", "columns in the fit")
         new = validate_data(self, X, dtype=np.float64, reset=False)
         with row_threads(as_threads(self.n_jobs)):
-            predictions = predict_field(
+            predictions = predict(
                 self.posterior_, new / self.scale_, data=self._data, names=names, max_draws=None
             )
         rows = {} if names is None else {"row": names}

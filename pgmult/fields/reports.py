@@ -163,8 +163,7 @@ class Grid:
     def ends(self) -> tuple[dict[int, int], dict[int, int]]:
         """The row of each place at the first and the last of the axis where most places stand."""
         values, at = np.unique(self.x, return_inverse=True)
-        pairs = np.unique(np.stack([at, self.place]), axis=1)
-        most = np.bincount(pairs[0], minlength=len(values))
+        most = np.bincount(np.unique(np.stack([at, self.place]), axis=1)[0], minlength=len(values))
         partly = at[~self.counted.all(axis=1)]
         complete = ~np.isin(np.arange(len(values)), partly)  # all categories were counted
         usable = complete if np.count_nonzero(complete) > 1 else np.ones_like(complete)

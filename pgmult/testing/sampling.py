@@ -453,8 +453,7 @@ def likelihood(
             require(finite, f"log_likelihood must be finite, a difference is {log_odds}")
             chances[i] = scipy.special.expit(-abs(log_odds))
             upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
-        depends = (chances != 0.5).any()
-        require(depends, "log_likelihood must depend on the state, but it never does")
+        require((chances != 0.5).any(), "log_likelihood must depend on the state, but never does")
         pmf = np.ones(1)  # of the number of upsets, a sum of independent Bernoullis
         for chance in chances:
             pmf = np.convolve(pmf, [1.0 - chance, chance])

@@ -260,8 +260,8 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
     @property
     def kernel_set(self) -> str:
         """Name of the functions that a sweep compiles: see `pgmult.compiled.ahead`."""
-        structure = "dense" if self.structure == "auto" else self.structure  # of few inputs, it is
-        return f"{type(self).__name__} {structure}"
+        # of few inputs, "auto" is dense
+        return f"{type(self).__name__} {'dense' if self.structure == 'auto' else self.structure}"
 
     def _check(self, data: CountField) -> None:
         self.trend(data)
@@ -374,8 +374,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
             return MultinomialGPState.of_tables(sticks, draws, fixed)
         pairs = zip(self.fields(theta, data), self.columns(data), strict=True)
         psi = [field.sample(rng, columns.stop - columns.start) for field, columns in pairs]
-        psi_at_sites = trend.at(beta) + np.concatenate(psi, axis=1)
-        return MultinomialGPState(psi_at_sites, beta, np.exp(theta))
+        return MultinomialGPState(trend.at(beta) + np.concatenate(psi, axis=1), beta, np.exp(theta))
 
     def sampler(self, data: CountField) -> Sampler[MultinomialGPState]:
         """Choose how chains move: see `pgmult.fields.updates.samplers`."""
