@@ -21,7 +21,7 @@ from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.tabled import probability_text
 from pgmult.core.typing import Array, FloatArray, IntArray
-from pgmult.core.validate import as_positive_int
+from pgmult.core.validate import as_positive_int, as_simplex
 from pgmult.fields.checks import check
 from pgmult.fields.covariances import Covariance
 from pgmult.fields.data import CountField
@@ -45,6 +45,7 @@ def report(
     facts: Mapping[str, str] | None = None,
     held_out: ArrayLike | None = None,
     comparison: Comparison | bool = True,
+    truth: ArrayLike | None = None,
     tiles: Mapping[str, str] | None = None,
     probability: float = 0.9,
     max_draws: int = 400,
@@ -68,6 +69,8 @@ def report(
     comparison : Comparison or bool
         Comparison with simple models: the result of `compare`, True to compute it, False to leave
         it out.
+    truth : array, ``(num_rows + num_new, num_categories)``, optional
+        The probabilities, where they are known: of a demonstration.
     tiles : mapping from a place's name to a postal code of the United States, optional
         Needed for places that are not named by their code. A map is drawn if all places are states.
     probability : float
@@ -90,8 +93,11 @@ def report(
     used = min(as_positive_int(max_draws, "max_draws"), budget)
     every = predict(run, data=data, max_draws=used, probability=probability)
     grid = Grid(data, every)
+    true_probs = None if truth is None else as_simplex(truth, "truth")
+    if true_probs is not None and true_probs.shape != grid.mean.shape:
+        raise ValueError(f"truth must have shape {grid.mean.shape}, got {true_probs.shape}")
     moved, sections = _changes(grid)
-    sections += [*_figures(grid), *_maps(grid, as_mapping(tiles, "tiles"))]
+    sections += [*_figures(grid, true_probs), *_maps(grid, as_mapping(tiles, "tiles"))]
     by_name = grid.last[np.argsort(grid.place[grid.last], kind="stable")]
     new_rows = np.arange(data.num_rows, len(grid.x))[:_MOST_ROWS]
     sections += [
@@ -108,9 +114,10 @@ def report(
     if "hyperparameters" in run:
         parts["covariance's parameters"] = "hyperparameters"
     chains = chains_in_words(run, parts)
+    true = [] if true_probs is None else [_against_truth(grid, true_probs)]
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [Leading(sentence, "What changed") for sentence in moved]
-    verdict += [_lead(grid), *_unseen(grid), *told[:1], fit.verdict, chains[0]]
+    verdict += [_lead(grid), *_unseen(grid), *told[:1], fit.verdict, *true, chains[0]]
     sections.append(Section("Counts that were held out", sentences=told))
     sections += [] if comparison is False else [comparison.section()]
     sections += [fit.section(), _learned(run, grid), Section("Diagnostics", sentences=chains)]
@@ -330,7 +337,7 @@ def _main(grid: Grid) -> list[int]:
     return order[:_MOST_LINES]
 
 
-def _figures(grid: Grid) -> list[Section]:
+def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:
     """A panel for each of a few places: probabilities along the axis, with observed shares."""
     if not grid.axis or len(np.unique(grid.x)) < 2:
         return []
@@ -338,11 +345,11 @@ def _figures(grid: Grid) -> list[Section]:
     which = f"; the {len(chosen)} places with most counts" if len(grid.places) > len(chosen) else ""
     few = len(grid.names) <= _MOST_LINES
     note = f"Posterior means of {'all' if few else 'the most frequent'} categories{which}."
-    panels = [_panel(grid, int(p)) for p in chosen]
+    panels = [_panel(grid, int(p), truth) for p in chosen]
     return [Section(f"Probabilities along {grid.axis}", note, figures=panels, shown=0)]
 
 
-def _panel(grid: Grid, p: int) -> Lines:
+def _panel(grid: Grid, p: int, truth: FloatArray | None) -> Lines:
     data, n = grid.data, grid.data.num_rows
     rows = np.flatnonzero(grid.place == p)
     rows = rows[np.argsort(grid.x[rows], kind="stable")]
@@ -358,8 +365,8 @@ def _panel(grid: Grid, p: int) -> Lines:
     for number, k in enumerate(_main(grid)):
         drawn = full[grid.counted[full, k]]
         points = grid.x[drawn], data.counts[drawn, k] / data.totals[drawn]
-        band = low[:, k], high[:, k]
-        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points))
+        band, true_line = (low[:, k], high[:, k]), None if truth is None else truth[rows, k]
+        lines.append(Line(grid.names[k], number, x, mean[:, k], [band], points, truth=true_line))
     name = grid.places[p]
     return Lines(
         lines, label=f"probabilities along {grid.axis}{f' at {name}' if name else ''}",
@@ -415,6 +422,13 @@ def _held_out(every: FieldPredictions, hidden: IntArray, random_seed: int) -> li
     said = f"are {fit.verdict[0].lower()}{fit.verdict[1:]}"  # "too narrow: ..."
     held = f"Intervals of the {hidden.sum():,} counts at {len(indices):,} inputs that were held out"
     return [f"{held} {said}.", f"{fit.in_words}, of {fit.num_cells:,} cells."]
+
+
+def _against_truth(grid: Grid, truth: FloatArray) -> str:
+    inside = 100 * ((grid.lower <= truth) & (truth <= grid.upper)).mean()
+    off = f"a mean is {np.abs(grid.mean - truth).mean():.3f} off on average"
+    held = f"the {grid.percent}s hold {inside:.0f} % of the true probabilities"
+    return f"The truth is known here: {held}, and {off}."
 
 
 def _learned(run: Posterior, grid: Grid) -> Section:

@@ -71,8 +71,9 @@ def field_page():
     made = pgmult.Posterior(
         {"psi": psi}, dims={"psi": ("site", "stick")}, origin=Origin.of(model, data)
     )
+    truth = np.tile([0.5, 0.3, 0.2], (data.num_rows, 1))
     hidden = data.counts * 0
-    return report(made, data=data, title="Names", held_out=hidden).html()
+    return report(made, data=data, title="Names", held_out=hidden, truth=truth).html()
 
 
 @pytest.mark.filterwarnings("ignore::pgmult.ConvergenceWarning")

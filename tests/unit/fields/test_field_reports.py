@@ -57,17 +57,20 @@ def field(scatter=0.0, new=None):
 
 
 def test_verdict_names_what_rose_and_what_fell():
-    data, _ = field(new={"year": [2012], "place": ["east"]})
+    data, truth = field(new={"year": [2012], "place": ["east"]})
     hidden = np.zeros_like(data.counts)
     hidden[-1] = data.counts[-1]
     data = data.with_counts(data.counts - hidden)
-    found = report(drawn(data), data=data, title="t", held_out=hidden)
+    known = np.array([truth[y, p] for y, p in zip(*data.columns.values(), strict=True)])
+    known = np.vstack([known, [0.68, 0.3, 0.02]])
+    found = report(drawn(data), data=data, title="t", held_out=hidden, truth=known)
     said = " ".join(found.verdict)
     where = "(mean over 2 places, weighted by their counts)"
     assert f"From year 2000 to 2011 {where} A rose most: from 0.20 to 0.64" in said
     assert "C fell most" in said
     assert "Intervals of the 200 counts at 1 inputs that were held out" in said
     assert "The data have one unit, too few to compare the model with" in said
+    assert "The truth is known here: the 90 % intervals hold" in said
     assert "The chains agree on the probabilities" in said
     names = [section.title for section in found.sections]
     assert "At the new inputs" in names
