@@ -201,8 +201,7 @@ def log_mean_binomial(
     psi = np.broadcast_to(start, np.broadcast_shapes(mean.shape, x.shape)).copy()
     for _ in range(_NEWTON_STEPS):  # of a concave function; steps of one unit at most far away
         slope = x - n * expit(psi) - precision * (psi - mean)
-        bend = n * expit(psi) * expit(-psi) + precision
-        move = slope / np.maximum(bend, np.abs(slope))
+        move = slope / np.maximum(n * expit(psi) * expit(-psi) + precision, np.abs(slope))
         psi += move
         if np.abs(move).max(initial=0.0) < _SETTLED:
             break

@@ -45,9 +45,8 @@ _Texts = NDArray[np.str_]
 def field_of(table: object, **options: Any) -> CountField:
     """The data of `read_field`, with a warning of what was guessed; options are as there."""
     data, guess, _, totals = read_field(table, **options)
-    for words in (f"{guess} (absent= says so)" if guess else "", totals):
-        if words:
-            warnings.warn(words, stacklevel=2)
+    for words in filter(None, (guess and f"{guess} (absent= says so)", totals)):
+        warnings.warn(words, stacklevel=2)
     return data
 
 

@@ -111,6 +111,5 @@ class LogisticNormal(BaseLink):
         psi = as_psi(psi, 2)
         counts, pi = as_weights(counts, psi.shape), softmax(psi, axis=-1)
         weights = counts.sum(axis=-1, keepdims=True) * pi
-        J = weights[..., None] * (np.eye(psi.shape[-1]) - pi[..., None, :])
         h = counts - weights + weights * (psi - (pi * psi).sum(axis=-1, keepdims=True))
-        return DensePotential(J, h)
+        return DensePotential(weights[..., None] * (np.eye(psi.shape[-1]) - pi[..., None, :]), h)

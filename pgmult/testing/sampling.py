@@ -449,8 +449,8 @@ def likelihood(
             simulated = model.simulate(rng, truth, data)
             log_odds = model.log_likelihood(truth, simulated)
             log_odds = float(log_odds - model.log_likelihood(other, simulated))
-            finite = np.isfinite(log_odds)
-            require(finite, f"log_likelihood must be finite, a difference is {log_odds}")
+            words = f"log_likelihood must be finite, a difference is {log_odds}"
+            require(np.isfinite(log_odds), words)
             chances[i] = scipy.special.expit(-abs(log_odds))
             upsets += rng.uniform() < 0.5 if log_odds == 0.0 else log_odds < 0.0
         require((chances != 0.5).any(), "log_likelihood must depend on the state, but never does")

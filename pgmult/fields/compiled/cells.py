@@ -47,8 +47,7 @@ def _find_modes(x, n, u, var, mode, precision):
     for c in range(x.shape[0]):
         share = (x[c] + 0.5) / (n[c] + 1.0)
         gain = n[c] * share * (1.0 - share)
-        odds = share / (1.0 - share)
-        mode[c] = (gain * math.log(odds) + inverse * u[c]) / (gain + inverse)
+        mode[c] = (gain * math.log(share / (1.0 - share)) + inverse * u[c]) / (gain + inverse)
     for _ in range(_NEWTON):
         largest = 0.0
         for c in range(x.shape[0]):

@@ -50,7 +50,7 @@ from pgmult.fields.family import FIELDS
 from pgmult.fields.priors.field import Field, Trend
 from pgmult.fields.priors.separable import has_effects
 from pgmult.fields.priors.sticks import StickGroup, TableDraw, TableSticks, covariance_at
-from pgmult.fields.priors.structures import Structure, find_table, is_large, make_field
+from pgmult.fields.priors.structures import DENSE, Structure, find_table, make_field
 from pgmult.links import StickBreaking
 
 START_COUNT = 0.5  # added to every count whose logarithms are taken
@@ -285,7 +285,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
         if self.structure == "separable":
             return True
         size, counts = _size_of(data)
-        return counts >= _MANY * size or (self.structure == "auto" and is_large(size))
+        return counts >= _MANY * size or (self.structure == "auto" and size > DENSE)
 
     def fixed(self, data: CountField) -> FloatArray | None:
         """Return the hyperparameters where they are not sampled; else None."""

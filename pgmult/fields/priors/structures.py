@@ -31,7 +31,7 @@ from pgmult.fields.priors.state_space import StateSpaceProcess
 Structure = Literal["dense", "state_space", "separable", "auto"]
 
 _log = logging.getLogger("pgmult")
-_DENSE = 500  # inputs for which a dense draw takes milliseconds
+DENSE = 500  # inputs for which a dense draw takes milliseconds; "auto" takes it up to here
 _SPARSEST = 2  # cells of a table for each input
 _LARGEST_DENSE = 5000  # for which a column's matrix takes 200 MB
 
@@ -61,7 +61,7 @@ def make_field(structure: Structure, covariance: Covariance, inputs: FloatArray)
 def _chosen(covariance: Covariance, inputs: FloatArray) -> tuple[Structure, str]:
     """The structure that fits, and why."""
     n = len(inputs)
-    if not is_large(n):
+    if n <= DENSE:
         return "dense", f"{n} inputs are few"
     try:
         StateSpaceProcess(covariance, inputs)
@@ -76,11 +76,6 @@ def _chosen(covariance: Covariance, inputs: FloatArray) -> tuple[Structure, str]
     return "state_space", "it is exact for this covariance"
 
 
-def is_large(num_inputs: int) -> bool:
-    """Whether "auto" looks for something cheaper than dense fields."""
-    return num_inputs > _DENSE
-
-
 def find_table(structure: Structure, covariance: Covariance, sites: FloatArray) -> CellTable | None:
     """The table of distinct inputs where the structure is a separable one; None where it is not.
 
@@ -91,7 +86,7 @@ def find_table(structure: Structure, covariance: Covariance, sites: FloatArray) 
     """
     if structure == "separable":
         return CellTable.of(covariance, sites)
-    if structure != "auto" or not is_large(len(sites)):
+    if structure != "auto" or len(sites) <= DENSE:
         return None
     try:
         table = CellTable.of(covariance, sites)
