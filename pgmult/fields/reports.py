@@ -333,8 +333,7 @@ def _table(
 
 def _main(grid: Grid) -> list[int]:
     """The most frequent categories."""
-    order: list[int] = np.argsort(-grid.data.counts.sum(axis=0), kind="stable").tolist()
-    return order[:_MOST_LINES]
+    return [*map(int, np.argsort(-grid.data.counts.sum(axis=0), kind="stable")[:_MOST_LINES])]
 
 
 def _figures(grid: Grid, truth: FloatArray | None) -> list[Section]:

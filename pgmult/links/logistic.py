@@ -10,13 +10,6 @@ from pgmult.core.typing import FloatArray
 _WIDE = 1.5  # standard deviations from which the expectations are split at 0
 
 
-def _trapezoid() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of E g(x), x standard normal, for g analytic within pi / _WIDE."""
-    nodes = 0.4 * np.arange(-21.0, 22.0)
-    weights = np.exp(-0.5 * nodes * nodes)
-    return nodes, weights / weights.sum()
-
-
 def _half_line() -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes and weights on pieces of (0, 40)."""
     x, w = np.polynomial.legendre.leggauss(16)
@@ -25,7 +18,10 @@ def _half_line() -> tuple[FloatArray, FloatArray]:
     return (edges[:-1, None] + half * (1.0 + x)).ravel(), (half * w).ravel()
 
 
-_NARROW_RULE, _WIDE_RULE = _trapezoid(), _half_line()
+# nodes and weights of E g(x), x standard normal, for g analytic within pi / _WIDE: trapezoids
+_NODES = 0.4 * np.arange(-21.0, 22.0)
+_DENSITY = np.exp(-0.5 * _NODES * _NODES)
+_NARROW_RULE, _WIDE_RULE = (_NODES, _DENSITY / _DENSITY.sum()), _half_line()
 _POINT_RULE = np.zeros(1), np.ones(1)  # of normals without variance
 
 

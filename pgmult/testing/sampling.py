@@ -175,7 +175,6 @@ def _named_functions(
             raise TypeError(f"statistics must map names to functions, got {brief(statistics)}")
         return dict(statistics)
     fields = dataclasses.fields(state)
-    listed = ", ".join(field.name for field in fields)
     own = [f.name for f in fields if f.metadata.get("has_prior", True)]
     names = [n for n in own if not dataclasses.is_dataclass(getattr(state, n))] + ["log_likelihood"]
     names = names if statistics is None else as_strings(statistics, "statistics")
@@ -183,7 +182,9 @@ def _named_functions(
         raise ValueError("statistics must name at least one, got none")
     for name in names:
         if not (hasattr(state, name) or callable(getattr(model, name, None))):
-            expected = f"fields of the state ({listed}) or methods of the model"
+            expected = (
+                f"fields of the state ({', '.join(f.name for f in fields)}) or methods of the model"
+            )
             raise ValueError(f"statistics must name {expected}, got {name!r}")
     return {name: partial(variable, model, name=name) for name in names}
 

@@ -295,8 +295,7 @@ class MultinomialGP(FieldModel, Sampled[CountField, MultinomialGPState]):
 
     def start(self, data: CountField) -> FloatArray:
         """The log hyperparameters that the covariance comes with."""
-        rows = 1 if self.shared else data.num_categories - 1
-        return np.tile(self.full_covariance(data).log_params, (rows, 1))
+        return np.tile(self.full_covariance(data).log_params, (len(self.columns(data)), 1))
 
     def trend(self, data: CountField) -> Trend:
         """The mean of the sticks at the sites; no feature where nothing is learned."""
