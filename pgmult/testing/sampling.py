@@ -182,9 +182,8 @@ def _named_functions(
         raise ValueError("statistics must name at least one, got none")
     for name in names:
         if not (hasattr(state, name) or callable(getattr(model, name, None))):
-            expected = (
-                f"fields of the state ({', '.join(f.name for f in fields)}) or methods of the model"
-            )
+            listed = ", ".join(field.name for field in fields)
+            expected = f"fields of the state ({listed}) or methods of the model"
             raise ValueError(f"statistics must name {expected}, got {name!r}")
     return {name: partial(variable, model, name=name) for name in names}
 
