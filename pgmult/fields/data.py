@@ -154,7 +154,10 @@ class CountField:
 
         Those of categories that were not counted take nothing.
         """
-        return np.where(self.was_counted[:, self.order[:-1]], psi[..., self.row_sites, :], _NEVER)
+        at_rows = psi[..., self.row_sites, :]
+        if self.counted is None:
+            return at_rows
+        return np.where(self.counted[:, self.order[:-1]], at_rows, _NEVER)
 
     def held_out(self, counts: ArrayLike) -> IntArray:
         """Counts at the same inputs that were not in a fit, checked."""
