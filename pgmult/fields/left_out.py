@@ -68,8 +68,8 @@ def without_row(
         Log probabilities of the categories.
     """
     counts_of_rows = data.counts[rows]
-    has_all = all(name in run for name in _NEEDED)
-    together = has_all and len({run.size_of(name) for name in _NEEDED}) == 1  # draws of one state
+    # draws of one state
+    together = all(n in run for n in _NEEDED) and len({run.size_of(n) for n in _NEEDED}) == 1
     if not (together and isinstance(run.model, MultinomialGP)):
         log_probs = as_drawn(run, data, rows, max_draws)
         return np.einsum("cdrk,rk->cdr", log_probs, counts_of_rows), log_probs

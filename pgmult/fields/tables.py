@@ -464,6 +464,5 @@ def _in_order(labels: _Texts, listed: Sequence[str] = ()) -> tuple[_Texts, IntAr
 
 def _natural(label: str) -> tuple[bool, float, list[str | float]]:
     """What sorts labels as people do: 1, 2, 10, then plot 2, plot 10."""
-    pieces = re.split(r"(\d+(?:\.\d+)?)", label)
-    numbers_and_texts = [float(x) if i % 2 else x for i, x in enumerate(pieces)]
-    return *core_labels.order_of(label)[:2], numbers_and_texts
+    parts = re.split(r"(\d+(?:\.\d+)?)", label)
+    return *core_labels.order_of(label)[:2], [float(x) if i % 2 else x for i, x in enumerate(parts)]

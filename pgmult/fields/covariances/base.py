@@ -178,8 +178,7 @@ class CovarianceFamily(Covariance):
     @cached_property
     def _free(self) -> dict[str, LogNormal]:
         """The parameters that are free, with their priors."""
-        priors = self.priors or {}
-        return {name: priors[name] for name in self._parameters if name not in self.fixed}
+        return {name: p for name, p in (self.priors or {}).items() if name not in self.fixed}
 
     @property
     def param_names(self) -> tuple[str, ...]:

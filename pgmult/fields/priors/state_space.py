@@ -148,8 +148,6 @@ class StateSpaceProcess(Field):
 class StateSpaceGaussian(FieldGaussian):
     """`FieldGaussian` by a filter whose state includes the coefficients."""
 
-    field: StateSpaceProcess
-
     def solve(self, g: FloatArray) -> FloatArray:
         """The posterior covariance times g."""
         return self._smoothed(g[: len(self.J)])[1]
@@ -222,8 +220,7 @@ def _terms(covariance: Covariance, num_columns: int) -> tuple[int, list[_Term]]:
     if len(columns) != 1:
         got = ", ".join(map(str, sorted(columns))) or "none"
         raise ValueError(f"the covariance must look at one column of the inputs, got columns {got}")
-    (column,) = columns
-    return column, [_as_term(factors) for factors in _products(covariance)]
+    return min(columns), [_as_term(factors) for factors in _products(covariance)]
 
 
 def _products(covariance: Covariance) -> list[tuple[CovarianceFamily, ...]]:
