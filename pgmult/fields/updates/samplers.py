@@ -56,7 +56,7 @@ class ApproximationSampler:
     def __init__(self, model: MultinomialGP, data: CountField):
         self._columns, self._num_sites = model.columns(data), data.num_sites
         self._rate, self._fixed = model.hyperparameter_rate, model.fixed(data)
-        self.targets: list[Target[Sticks]] = []
+        self.targets: list[Target] = []
         for group in model.groups(data):
             family = Sticks(model.structure, data.sites, group)
             rows = LogisticSite(*group.counts[:, family.counted])
