@@ -108,7 +108,7 @@ def report(
     if comparison is True:
         held = hidden if hidden is not None and hidden.any() else None
         comparison = compare(run, data=data, held_out=held)
-    told = [] if hidden is None else _held_out(every, hidden, random_seed)
+    covered = [] if hidden is None else _held_out(every, hidden, random_seed)
     fit = check(run, data=data, max_draws=used, random_seed=random_seed)
     parts = {"probabilities": "psi" if "psi" in run else "pi"}  # what matters most first
     if "hyperparameters" in run:
@@ -117,8 +117,8 @@ def report(
     true = [] if true_probs is None else [_against_truth(grid, true_probs)]
     verdict = [] if comparison is False else [*comparison.sentences]
     verdict += [Leading(sentence, "What changed") for sentence in moved]
-    verdict += [_lead(grid), *_unseen(grid), *told[:1], fit.verdict, *true, chains[0]]
-    sections.append(Section("Counts that were held out", sentences=told))
+    verdict += [_lead(grid), *_unseen(grid), *covered[:1], fit.verdict, *true, chains[0]]
+    sections.append(Section("Counts that were held out", sentences=covered))
     sections += [] if comparison is False else [comparison.section()]
     sections += [fit.section(), _learned(run, grid), Section("Diagnostics", sentences=chains)]
     return Report(title, verdict, sections, {"data": data_in_words(data), **facts}).save(place)
