@@ -2,16 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.compiled.rows import row_threads
 from pgmult.core.sweeps import Sampler, sampler_of
-from pgmult.core.typing import Array, Generator, Model, traits_of, variable
+from pgmult.core.typing import AnyArray, Array, Generator, Model, traits_of, variable
 from pgmult.sampling.blocks import local_fields
 from pgmult.sampling.cluster.files import ChainFiles, RowRange
 from pgmult.sampling.cluster.rows import RowsElsewhere, rows_here
@@ -49,9 +48,9 @@ class Chain:
         self._began = 0.0
         self._shown = -math.inf
 
-    def restore(self, run: RunReader, modules: Collection[str], counters: Counters) -> None:
+    def restore(self, run: RunReader, counters: Counters) -> None:
         """Go on from its checkpoint in a run directory, if there is one."""
-        checkpoint = run.checkpoint(self.number, modules)
+        checkpoint = run.checkpoint(self.number)
         if checkpoint is None:
             return
         self.state = checkpoint["state"]
@@ -102,7 +101,7 @@ class Chain:
         recorder.begin(self._values(*rows.values(plan.settings.keep)))
         self.commit()
 
-    def step(self) -> dict[str, NDArray[Any]] | None:
+    def step(self) -> dict[str, AnyArray] | None:
         """One sweep: what is kept of it, if it is a draw."""
         tune, thin = self._plan.settings.tune, self._plan.settings.thin
         state, sweep = self.rows.step(self.rng), self.sweep + 1

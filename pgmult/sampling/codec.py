@@ -22,10 +22,9 @@ from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.mapped import content_hash
-from pgmult.core.typing import Array
+from pgmult.core.typing import AnyArray, Array
 
 T = TypeVar("T")
 
@@ -173,7 +172,7 @@ def fingerprint(value: object) -> str:
 
     Arrays in files (`pgmult.core.mapped`) are not read.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     tree = encode(value, arrays)
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):

@@ -218,10 +218,9 @@ def resume(
     check_place(cluster, shards, cut)
     goal = as_goal(until)
     with ExitStack() as stack:
-        writer = stack.enter_context(RunWriter(as_path(store, "store")))
+        writer = stack.enter_context(RunWriter(as_path(store, "store"), model, data))
         meta = writer.meta
-        modules = {type(value).__module__ for value in (model, data) if value is not None}
-        plan = Plan.stored(writer, model, data, modules)
+        plan = Plan.stored(writer, model, data)
         settings = plan.settings if draws is None else replace(plan.settings, draws=draws)
         counters = [writer.counters(i) for i in range(settings.chains)]
         longest = max(chain.kept for chain in counters)
@@ -232,7 +231,7 @@ def resume(
         place = stack.enter_context(opened(cluster, shards, cut, as_cores(cores)))
         run = Chains(plan, goal, callback, cores, progressbar, place)
         for chain, counted in zip(run.chains, counters, strict=True):
-            chain.restore(writer, modules, counted)
+            chain.restore(writer, counted)
         attrs = meta["attrs"] | {"draws": settings.draws}
         if settings.draws != meta["settings"]["draws"]:  # what ended it does so no more
             attrs = {name: x for name, x in attrs.items() if name not in ("until", "ended")}

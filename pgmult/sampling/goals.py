@@ -26,10 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import brief
-from pgmult.core.typing import FloatArray, IntArray, ReportsFirst, Traits, traits_of
+from pgmult.core.typing import AnyArray, FloatArray, IntArray, ReportsFirst, Traits, traits_of
 from pgmult.sampling import diagnostics
 from pgmult.sampling.labels import LabelMatches, match_rows
 from pgmult.sampling.settled import SETTLED
@@ -159,7 +158,7 @@ class Watch:
             self.names += [n for n in names if n in model.reported_names and n not in self.names]
         self._reported: list[list[FloatArray]] = [[] for _ in range(chains)]
 
-    def add(self, chain: int, values: Mapping[str, NDArray[Any]]) -> None:
+    def add(self, chain: int, values: Mapping[str, AnyArray]) -> None:
         """What a chain keeps of a draw."""
         for name, trace in self.traces.items():
             trace.add(chain, values[name])
@@ -226,7 +225,7 @@ class Trace:
         self._draws: list[list[FloatArray]] = [[] for _ in range(chains)]
         self._chosen: IntArray | None = None
 
-    def add(self, chain: int, value: NDArray[Any]) -> None:
+    def add(self, chain: int, value: AnyArray) -> None:
         """A draw of a chain."""
         flat = np.asarray(value, dtype=np.float64).ravel()
         if self._chosen is None:

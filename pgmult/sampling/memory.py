@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.machine import available_memory
-from pgmult.core.typing import Array, traits_of
+from pgmult.core.typing import AnyArray, Array, traits_of
 from pgmult.sampling.plan import Plan
 from pgmult.sampling.posterior import Posterior
 from pgmult.sampling.store import LOG_LIKELIHOOD, Settings, rectangle
@@ -20,7 +19,7 @@ class Memory:
     def __init__(self, settings: Settings):
         self.settings = settings
         self._lock = threading.Lock()
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self.arrays: dict[str, AnyArray] = {}
 
     def chain(self, number: int) -> "ChainMemory":
         """Where a chain's draws go."""
@@ -80,7 +79,7 @@ class ChainMemory:
         """Make room, if no other chain has."""
         self._memory.allocate(values)
 
-    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def append(self, values: Mapping[str, AnyArray]) -> None:
         """Take one draw of every variable that is kept of it."""
         every = self._memory.settings.every
         for name, value in values.items():

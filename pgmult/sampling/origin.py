@@ -5,14 +5,13 @@ Functions that need this ask the origin, and raise an error if there is none.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pgmult.core.sealed import reading
 from pgmult.core.typing import Linked
-from pgmult.sampling.codec import decode, encode, fingerprint
+from pgmult.sampling.codec import encode, fingerprint
 from pgmult.sampling.store import RunReader
 
 
@@ -63,14 +62,11 @@ class Origin:
         recorded = run.meta.get("model")
         if recorded is None or (model is None and not recorded["$class"].startswith("pgmult.")):
             return None
-        modules = set() if model is None else {type(model).__module__}
-        model = stored_model(run, model, modules)
-        with reading(run.path / "meta.json"):
-            link = decode(run.meta["link"], modules=modules)
-        return cls(model, link, run.meta["data_hash"], partial(run.inputs, modules))
+        model, find = stored_model(run, model), partial(run.inputs, "data")
+        return cls(model, run.decoded("link"), run.meta["data_hash"], find)
 
 
-def stored_model(run: RunReader, model: object, modules: Collection[str]) -> Any:
+def stored_model(run: RunReader, model: object) -> Any:
     """The model of the draws in a run directory; one that is given must be that.
 
     Raises
@@ -79,8 +75,7 @@ def stored_model(run: RunReader, model: object, modules: Collection[str]) -> Any
         If it is another.
     """
     if model is None:
-        with reading(run.path / "meta.json"):
-            return decode(run.meta["model"], modules=modules)
+        return run.decoded("model")
     tree = json.loads(json.dumps(encode(model, place="model")))
     if tree != run.meta["model"]:
         wanted = f"that of the draws in {run.path}, {run.meta['attrs'].get('model')}"

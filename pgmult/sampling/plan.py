@@ -2,7 +2,7 @@
 
 import platform
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -63,15 +63,13 @@ class Plan:
         return cls(model, data, settings, *_begin(starts, model, data, settings, threads))
 
     @classmethod
-    def stored(cls, run: RunReader, model: Any, data: object, modules: Collection[str]) -> Self:
+    def stored(cls, run: RunReader, model: Any, data: object) -> Self:
         """Plan of a run directory; a model and data that are given must be those of the run.
 
         Parameters
         ----------
         run : Run
         model, data : optional
-        modules : collection of str
-            Where classes are that are not of pgmult.
         """
         meta = run.meta
         if "settings" not in meta:
@@ -85,14 +83,14 @@ class Plan:
         kinds = {"model": (model, meta["model"]["$class"]), "data": (data, meta["data_type"])}
         for what, (value, kind) in kinds.items():
             module = kind.partition(":")[0]
-            if value is None and module.split(".")[0] != "pgmult" and module not in modules:
+            if value is None and module.split(".")[0] != "pgmult" and module not in run.modules:
                 wanted = "pass model= and data="
                 raise ValueError(f"{what} of {run.path} is a {kind}, not of pgmult: {wanted}")
         if model is not None:
             check_model(model)
             model = contiguous(model)
-        model = stored_model(run, model, modules)
-        inputs = run.inputs(modules, ("starts",) if data is not None else ("data", "starts"))
+        model = stored_model(run, model)
+        inputs = run.inputs(*(("starts",) if data is not None else ("data", "starts")))
         data = inputs["data"] if data is None else contiguous(data_of(model, data))
         if fingerprint(data) != meta["data_hash"]:
             raise ValueError(f"data must be that of the run in {run.path}: its hash differs")

@@ -244,7 +244,7 @@ def load(
         If a file is damaged, or `model` is not that of the draws.
     """
     as_choice(damaged, "damaged", ("raise", "drop"))
-    run = RunReader(as_path(path))
+    run = RunReader(as_path(path), model)
     origin = Origin.stored(run, model)
     numbers = range(run.num_chains)
     read = run.undamaged if damaged == "drop" else run.counters

@@ -40,7 +40,6 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core import sealed
 from pgmult.core.arguments import as_mapping
@@ -48,7 +47,7 @@ from pgmult.core.mapped import ArrayFile, MappedArray
 from pgmult.core.parameters import Checked, whole
 from pgmult.core.sealed import reading, seed_of
 from pgmult.core.tables import Lazily
-from pgmult.core.typing import Array, IntArray
+from pgmult.core.typing import AnyArray, Array, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import decode, encode
 
@@ -145,6 +144,12 @@ class Counters(NamedTuple):
 class RunReader:
     """A run directory, open for reading; another process may be writing to it.
 
+    Parameters
+    ----------
+    path : path
+    theirs : objects
+        A model or data, whose modules have classes that are not of pgmult.
+
     Attributes
     ----------
     path : Path
@@ -156,6 +161,8 @@ class RunReader:
         Everything that is kept: variables, then sample statistics.
     every : dict
         Thinning interval of each thinned variable.
+    modules : set of str
+        Where classes are that are not of pgmult.
 
     Raises
     ------
@@ -165,8 +172,9 @@ class RunReader:
         If ``meta.json`` is damaged or of another schema, or the folder of a chain is missing.
     """
 
-    def __init__(self, path: str | os.PathLike[str]):
+    def __init__(self, path: str | os.PathLike[str], *theirs: object):
         self.path = Path(path)
+        self.modules = {type(value).__module__ for value in theirs if value is not None}
         file = self.path / "meta.json"
         try:
             self.meta = sealed.read_json(file)
@@ -186,15 +194,17 @@ class RunReader:
                 if folder.is_symlink() or not folder.is_dir():
                     raise ValueError(f"{folder.name} of {self.num_chains} chains is no folder")
 
-    def coords(self) -> dict[str, NDArray[Any]]:
+    def decoded(self, name: str) -> Any:
+        """An object that ``meta.json`` describes."""
+        with reading(self.path / "meta.json"):
+            return decode(self.meta[name], modules=self.modules)
+
+    def coords(self) -> dict[str, AnyArray]:
         """Labels of the labelled axes."""
         return sealed.read_npz(self.path / "coords.npz", self._seed("coords.npz"))
 
-    def inputs(
-        self, modules: Collection[str] = (), names: Collection[str] = ("data", "starts"), *,
-        check: bool = True,
-    ) -> dict[str, Any]:  # fmt: skip
-        """What the run was begun with, ``{"data": ..., "starts": ...}``.
+    def inputs(self, *names: str, check: bool = True) -> dict[str, Any]:
+        """What the run was begun with, ``{"data": ..., "starts": ...}``, or some of it.
 
         Arrays in files of their own are read now, and checked, unless `check` is False:
         see `pgmult.core.mapped.ArrayFile.open`.
@@ -204,12 +214,12 @@ class RunReader:
             raise FileNotFoundError(
                 errno.ENOENT, "the run was stopped before its data was written: begin again", file
             )
-        return self._bundle("inputs.npz", names, modules, check=check)
+        return self._bundle("inputs.npz", names or ("data", "starts"), check=check)
 
-    def checkpoint(self, chain: int, modules: Collection[str] = ()) -> dict[str, Any] | None:
+    def checkpoint(self, chain: int) -> dict[str, Any] | None:
         """State, files of its rows and generator of a chain; None before its first checkpoint."""
         place = self._checkpoint(chain)
-        return self._bundle(place, ("state", "parts", "generator"), modules) if place else None
+        return self._bundle(place, ("state", "parts", "generator")) if place else None
 
     def counters(self, chain: int) -> Counters:
         """The numbers of a chain's checkpoint, without reading its state."""
@@ -285,20 +295,21 @@ class RunReader:
     def _seed(self, place: str) -> int:
         return seed_of(self.meta["id"], place)
 
-    def _bundle(self, place: str, names: Collection[str], *more: Any, **how: Any) -> dict[str, Any]:
-        return read_bundle(self.path / place, self._seed(place), names, *more, **how)
+    def _bundle(self, place: str, names: Collection[str], check: bool = True) -> dict[str, Any]:
+        file, seed = self.path / place, self._seed(place)
+        return read_bundle(file, seed, names, self.modules, check=check)
 
 
 class RunWriter(RunReader, AbstractContextManager["RunWriter"]):
     """A run directory that this process, and no other, writes to. Use it in a ``with`` block."""
 
-    def __init__(self, path: str | os.PathLike[str], lock: BinaryIO | None = None):
+    def __init__(self, path: str | os.PathLike[str], *theirs: object, lock: BinaryIO | None = None):
         if lock is None:
             RunReader(path)  # nothing is touched unless it is a run
             lock = sealed.locked(Path(path), *_LOCK_ERRORS)
         self._lock = lock
         try:
-            super().__init__(path)
+            super().__init__(path, *theirs)
             _drop_unfinished(self.path)
         except BaseException:
             lock.close()
@@ -342,7 +353,7 @@ class RunWriter(RunReader, AbstractContextManager["RunWriter"]):
         except BaseException:
             lock.close()
             raise
-        return cls(path, lock)
+        return cls(path, lock=lock)
 
     def __exit__(self, kind: object, *error: object) -> None:
         self._lock.close()
@@ -382,7 +393,7 @@ class ChainWriter:
                 raise ValueError(f"{name} must stay {expected}, got {kinds[name]}")
         self._kinds = kinds
 
-    def append(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def append(self, values: Mapping[str, AnyArray]) -> None:
         """Take one draw of every variable that is kept of it."""
         self._drawn += 1
         for name, value in values.items():
@@ -419,7 +430,7 @@ class ChainWriter:
         return seed_of(self._identity, self._folder.name, name)
 
 
-class StoredDraws(Lazily[NDArray[Any]]):
+class StoredDraws(Lazily[AnyArray]):
     """Variables of a run directory, ``(chain, draw, ...)``, each read when it is first used.
 
     Parameters
@@ -456,13 +467,13 @@ class StoredDraws(Lazily[NDArray[Any]]):
         """``(chain, draw, ...)`` of a variable, without reading its draws."""
         return (len(self._parts[name]), self._size(name), *self._kinds[name][0])
 
-    def entries(self, name: str, chosen: IntArray) -> NDArray[Any]:
+    def entries(self, name: str, chosen: IntArray) -> AnyArray:
         """Some entries ``(chain, draw, len(chosen))``, holding one part in memory at a time."""
         if name in self._found:
             return flat_entries(self._found[name], 2)[:, :, chosen]
         return self._gathered(name, (len(chosen),), lambda x: flat_entries(x, 1)[:, chosen])
 
-    def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
+    def each(self, name: str, chain: int) -> Iterator[AnyArray]:
         """The draws of one chain in order, holding one part in memory at a time."""
         if name in self._found:
             yield from self._found[name][chain]
@@ -549,9 +560,9 @@ def read_bundle(
         return {name: decode(entries[name], arrays, modules) for name in names}
 
 
-def _arrays_of(value: Mapping[str, object]) -> dict[str, Array]:
+def _arrays_of(value: Mapping[str, object]) -> dict[str, AnyArray]:
     """A mapping of encodable values as what an .npz file holds."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     texts = {"tree": encode(value, arrays)}
     mapped = {name: array for name, array in arrays.items() if isinstance(array, MappedArray)}
     files = {name: array.file for name, array in mapped.items() if array.file is not None}

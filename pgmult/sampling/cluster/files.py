@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.sealed import array_header, npz_members, seed_of, write_npz
-from pgmult.core.typing import Array
-from pgmult.sampling.blocks import Ask
+from pgmult.core.typing import AnyArray, Array
+from pgmult.sampling.blocks import Ask, Key
 from pgmult.sampling.store import read_bundle, write_bundle
 
 _OURS = re.compile(r"(shared|rows)\.(\d{9,})\..*")
@@ -59,7 +58,7 @@ class SharedArrays:
     """
 
     state: Any
-    key: NDArray[np.uint64]
+    key: Key
     asks: NumberedAsks = ()
 
 
@@ -72,11 +71,12 @@ class ChainFiles:
         The chain's, in a run directory.
     run : str
         The run's identity, so that no file of another is taken for one of its.
+    modules : collection of str
+        Where classes are that are not of pgmult.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], run: str):
-        self.folder = Path(folder)
-        self.run = run
+    def __init__(self, folder: str | os.PathLike[str], run: str, modules: Collection[str] = ()):
+        self.folder, self.run, self._modules = Path(folder), run, modules
 
     def write_shared(self, sweep: int, shared: SharedArrays) -> None:
         """What rows share after so many sweeps.
@@ -85,24 +85,25 @@ class ChainFiles:
         """
         self._write(_shared_name(sweep), shared)
 
-    def read_shared(self, sweep: int, modules: Collection[str] = ()) -> SharedArrays:
+    def read_shared(self, sweep: int) -> SharedArrays:
         """What was written."""
-        shared: SharedArrays = self._read(_shared_name(sweep), modules)
+        shared: SharedArrays = self._read(_shared_name(sweep))
         return shared
 
     def write_start(self, found: object) -> None:
         """What all rows start from."""
         self._write(_START, found)
 
-    def read_start(self, modules: Collection[str] = ()) -> Any:
+    def read_start(self) -> Any:
         """What was written."""
-        return self._read(_START, modules)
+        return self._read(_START)
 
     def _write(self, name: str, value: object) -> None:
         write_bundle(self.folder / name, {"value": value}, self._seed(name), sync=False)
 
-    def _read(self, name: str, modules: Collection[str]) -> Any:
-        return read_bundle(self.folder / name, self._seed(name), ("value",), modules)["value"]
+    def _read(self, name: str) -> Any:
+        file, seed = self.folder / name, self._seed(name)
+        return read_bundle(file, seed, ("value",), self._modules)["value"]
 
     def write_rows(self, sweep: int, start: int, rows: Mapping[str, Array]) -> None:
         """Fields of the state, of rows from `start` on, after so many sweeps; on disk for good."""
@@ -115,7 +116,7 @@ class ChainFiles:
         self, sweep: int, start: int, stop: int, parts: Sequence[RowRange]
     ) -> dict[str, Array]:
         """Fields of rows ``start <= row < stop``, from the files that hold some of them."""
-        rows: dict[str, NDArray[Any]] = {}
+        rows: dict[str, AnyArray] = {}
         reached = start
         for shard in sorted(parts):
             lo, hi = max(start, shard.start), min(stop, shard.stop)

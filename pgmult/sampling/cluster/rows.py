@@ -112,7 +112,7 @@ class RowsElsewhere:
         self._have("start", key=new_key(rng))
         return blocks.without_rows(self._model, state), self._places
 
-    def begin(self, state: Any, parts: Sequence[RowRange], sweep: int) -> object:
+    def begin(self, state: Any, parts: tuple[RowRange, ...], sweep: int) -> object:
         """Write the rows of a state to files, if they are not there yet; its shared fields.
 
         `parts` are the files that there are, by their `cells`.
@@ -123,8 +123,7 @@ class RowsElsewhere:
                 rows = blocks.local_fields(model, blocks.take_rows(model, state, slice(*place)))
                 self._files.write_rows(sweep, place.start, rows)
             sync_folder(self._files.folder)
-            parts = self._places
-        self.parts, self._cut, self._sweep = tuple(map(RowRange._make, parts)), sweep, sweep
+        self.parts, self._cut, self._sweep = parts or self._places, sweep, sweep
         self._state = blocks.without_rows(model, state)
         self._files.write_shared(sweep, SharedArrays(self._state, np.zeros(2, np.uint64)))
         return self._state

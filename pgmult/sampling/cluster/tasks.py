@@ -21,11 +21,9 @@ from pgmult.compiled.rows import row_threads
 from pgmult.core._version import __version__
 from pgmult.core.blas import one_blas_thread
 from pgmult.core.machine import available_memory
-from pgmult.core.sealed import reading
 from pgmult.sampling import blocks
 from pgmult.sampling.blocks import Ask, HasRows, MovedRows, Shard, SweepsInBlocks, Total
 from pgmult.sampling.cluster.files import ChainFiles, NumberedAsks, RowRange, SharedArrays
-from pgmult.sampling.codec import decode
 from pgmult.sampling.store import RunReader
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
@@ -139,10 +137,9 @@ class _Memory:
                     raise ValueError(f"{task.store} holds another run on this machine")
                 for module in task.modules:
                     importlib.import_module(module)
-                with reading(run.path / "meta.json"):
-                    model = decode(run.meta["model"], modules=task.modules)
-                inputs = run.inputs(task.modules, ("data",), check=False)
-                self._runs[task.run] = model, inputs["data"]
+                run.modules |= set(task.modules)
+                data = run.inputs("data", check=False)["data"]
+                self._runs[task.run] = run.decoded("model"), data
             return self._runs[task.run]
 
     def take(self, task: Task) -> _Rows | None:
@@ -239,11 +236,11 @@ def _share_of(threads: int) -> Iterator[int]:
 
 def _work(task: Task, threads: int) -> Done:
     model, data = _memory.run(task)
-    files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run)
+    files = ChainFiles(f"{task.store}/chain-{task.chain}", task.run, task.modules)
     span, began = slice(task.start, task.stop), time.perf_counter()
     place = blocks.cells(data, span)
     if task.kind == "start":
-        found, first = files.read_start(task.modules), task.start // model.block_rows
+        found, first = files.read_start(), task.start // model.block_rows
         with row_threads(threads):
             local = blocks.local_starts(model, task.key, found, data.rows(span), first)
         files.write_rows(task.sweep, place.start, local)
@@ -295,7 +292,7 @@ class _Sweeps:
         if sweep > task.sweep:
             return SharedArrays(None, task.key, task.asks)
         if sweep not in self._known:
-            self._known = {sweep: self._files.read_shared(sweep, task.modules)}
+            self._known = {sweep: self._files.read_shared(sweep)}
         return self._known[sweep]
 
     def asks(self, sweep: int) -> NumberedAsks:

@@ -310,7 +310,7 @@ def test_every_byte_of_a_checkpoint_counts(run):
         changed[position] ^= 0x10
         checkpoint.write_bytes(changed)
         with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged"):
-            RunReader(run).checkpoint(0, {"chain_models"})
+            RunReader(run, Normal()).checkpoint(0)
 
 
 def rewrite_meta(run, change):
@@ -362,10 +362,10 @@ def test_large_states_are_written_and_counted_without_copies(run):
         finally:
             tracemalloc.stop()
 
-    with RunWriter(run) as writer:
+    with RunWriter(run, Normal()) as writer:
         before = writer.counters(0)
         told = {"sweep": before.sweep, "seconds": before.seconds, "state": state}
-        told = writer.checkpoint(0, {"chain_models"}) | told
+        told = writer.checkpoint(0) | told
         chain = writer.chain(0)
         assert share_of_state(lambda: chain.commit(told)) < 0.5
         assert share_of_state(lambda: writer.counters(0)) < 0.2
