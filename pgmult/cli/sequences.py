@@ -22,10 +22,8 @@ _FASTA = (".fa", ".fasta", ".fna", ".faa", ".ffn")
 _HELD_OUT, _INPUT = ("offsets", "indptr", "symbols", "counts"), "input "
 _BRIEF = 20  # draws that the page of a brief run is of
 _MOST_BYTES = 160_000_000  # of states that are stored
-_COLUMNS = (
-    "symbol", "sequence", "time", "begin", "end", "wide", "every", "week_start", "count", "weight",
-    "known",
-)  # fmt: skip
+_ONE_COLUMN = ("time", "begin", "end", "count", "weight", "known")
+_COLUMNS = ("symbol", "sequence", *_ONE_COLUMN, "wide", "every", "week_start")
 
 
 _DATA = """
@@ -69,7 +67,6 @@ _FIT = """
 --only-observed  Rule out all transitions that do not occur in the data, of markov or markov2
 --hold-out STEPS>=1  Leave the last steps out of the fit and score them
 """
-_ONE_COLUMN = ("time", "begin", "end", "count", "weight", "known")
 
 
 def _add_fit(fit: argparse.ArgumentParser) -> None:
@@ -222,7 +219,7 @@ def _allowed(options: argparse.Namespace, data: Any) -> "BoolArray | None":
     import numpy as np
 
     from pgmult.core.arguments import as_choice
-    from pgmult.sequences.panels import pair_counts
+    from pgmult.sequences.reports import pair_counts
 
     if not options.forbid and not options.only_observed:
         return None

@@ -2,6 +2,13 @@
 
 `report` computes everything once; `pgmult.core.reports` shows it on a terminal and on a
 page.
+
+On a panel, many sequences beside each other, it says what the population does, then who differs.
+
+>>> from pgmult.sequences import as_sequences
+>>> data = as_sequences(["ABAB", "BABA", "AABB"] * 4)
+>>> pairs_in_data(data).rows[0], shares_by_step(data).rows[0]
+(('A', '20', '0.20', '0.80'), ('1', '12', '0.67', '0.33'))
 """
 
 import os
@@ -18,16 +25,17 @@ from pgmult.core.comparison import Comparison, as_comparison
 from pgmult.core.markup import Leading
 from pgmult.core.reports import Interval, Report, Section
 from pgmult.core.scores import Score
+from pgmult.core.tabled import number
 from pgmult.core.typing import FloatArray, IntArray
 from pgmult.core.validate import as_positive_int
 from pgmult.formulas.design import table_of
 from pgmult.sampling.convergence import chains_in_words
 from pgmult.sampling.posterior import Posterior
-from pgmult.sequences import figures, panels
+from pgmult.sequences import figures
 from pgmult.sequences.answers import Forecast, NextChange, StepProbs, symbol_stack
 from pgmult.sequences.checks import check
 from pgmult.sequences.data.sequences import Sequences, few_of
-from pgmult.sequences.figures import labels_of, name_of, seen_symbols
+from pgmult.sequences.figures import key_of, label_of, labels_of, name_of, seen_symbols
 from pgmult.sequences.forecasts import forecast, predict
 from pgmult.sequences.input_effects import grouping_columns, input_sections
 from pgmult.sequences.models import hmm, lds, markov, mixed_markov, trend
@@ -40,6 +48,9 @@ _MOST_PANELS, _MOST_ROWS, _MOST_NAMED, _MOST_VALUES = 3, 60, 24, 6
 _MOST_AHEAD = 300  # steps, to find a change
 _MOST_HELD, _FEWEST_DRAWS = 60_000_000, 50  # probabilities at once, by fewer draws of large panels
 _HISTORY = 100  # steps in a figure
+_PANEL = 10  # sequences of a panel, of which a report says first what the population does
+_MOST_SYMBOLS, _STEPS_SHOWN = 12, 12
+_EACH = 5  # sequences that stand out for one reason
 _CHECKED = 200  # draws that data are simulated from
 _HARDLY = 0.005  # a chance that is printed as 0.00
 _FEWEST_STAYS = 5  # from which on "nobody leaves" is said
@@ -119,7 +130,7 @@ def report(
         verdict += [Leading(_movement(past), "Which symbols move"), *_swings(run)]
     verdict.append(Leading(_next(ahead), "What comes next"))
     verdict.append(Leading(_lasting(change), "The next change of symbol"))
-    sections, path, is_panel = list[Section](), None, panels.is_panel(data)
+    sections, path, of_panel = list[Section](), None, is_panel(data)
     if isinstance(run.model, hmm.MultinomialHMM) and not is_chain:
         hidden = states(run, probability=probability, max_draws=max_draws)
         path = hidden.path
@@ -128,7 +139,7 @@ def report(
         moves = transitions(run, probability=probability, max_draws=few)
         if len(moves.before) <= _MOST_ROWS and len(moves.after) <= _MOST_NAMED:
             sections += _transitions(moves, steps, _never_left(run, data) if is_chain else "")
-            if is_panel and is_chain and len(moves.before) == len(moves.after):
+            if of_panel and is_chain and len(moves.before) == len(moves.after):
                 frequent = np.argsort(-data.symbol_totals, kind="stable")[:3]
                 verdict[:0] = map(moves.sentence, frequent.tolist())
     if data.design is not None:
@@ -137,11 +148,11 @@ def report(
         if isinstance(run.model, mixed_markov.MixedMarkovChain):
             sections += _by_inputs(run, probability, few)
     order, shown = np.arange(data.num_sequences), np.argsort(-data.lengths, kind="stable")
-    if is_panel:
+    if of_panel:
         order = np.argsort(np.nan_to_num(-change.lasts[:, 0], nan=np.inf), kind="stable")
-        apart, which = panels.standing_out(past, change, order)
-        sections += [] if is_chain else [panels.pairs_in_data(data)]
-        sections += [panels.shares_by_step(data), apart]
+        apart, which = standing_out(past, change, order)
+        sections += [] if is_chain else [pairs_in_data(data)]
+        sections += [shares_by_step(data), apart]
         shown = np.array(which)
     sections.append(_observed(data, path))
     hint = " Inputs are those of the last step." * (data.design is not None and held_out is None)
@@ -166,7 +177,7 @@ def _never_left(run: Posterior, data: Sequences) -> str:
     """Name the symbols that nobody leaves in the data, though the model allows it."""
     if run.model.allowed is not None or getattr(run.model, "order", 1) != 1:
         return ""
-    counts = panels.pair_counts(data, np.arange(data.num_symbols))
+    counts = pair_counts(data, np.arange(data.num_symbols))
     stays = np.diagonal(counts)
     lasting = np.flatnonzero((stays == counts.sum(axis=1)) & (stays >= _FEWEST_STAYS))
     if not len(lasting):
@@ -249,8 +260,8 @@ def _observed(data: Sequences, path: IntArray | None) -> Section:
     """What was observed, all sequences below each other; those of a panel by their states."""
     most = "; with several observations a step, the most frequent" if data.totals.max() > 1 else ""
     which, rows, named = "", None, None
-    if panels.is_panel(data):
-        order, groups = panels.grouped(data, path)
+    if is_panel(data):
+        order, groups = grouped(data, path)
         rows = order[np.unique(np.linspace(0, len(order) - 1, _MOST_ROWS).astype(np.int64))]
         which = "" if len(rows) == len(order) else f" ({len(rows)} of {len(order):,}, evenly)"
         by = "symbol" if path is None else "hidden state"
@@ -384,7 +395,7 @@ def _coming(ahead: Forecast, percent: str, hint: str, order: IntArray, channel: 
     """Probabilities of the symbols that come, the likeliest first; how sure these are, second."""
     data, names, rows = ahead.sequences, labels_of(ahead.sequences), []
     steps, has_times = ahead.mean.shape[1], data.starts is not None
-    at = [0] if panels.is_panel(data) else sorted({0, steps // 2, steps - 1})
+    at = [0] if is_panel(data) else sorted({0, steps // 2, steps - 1})
     for s, h in product(order[: _MOST_LISTED // len(at)].tolist(), at):
         mean = ahead.mean[s, h]
         first = np.argsort(-mean, kind="stable")[:3]
@@ -392,14 +403,14 @@ def _coming(ahead: Forecast, percent: str, hint: str, order: IntArray, channel: 
         cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
         lower, upper = ahead.quantiles[:, s, h, first[0]]
         ends = f"[{lower:.2f}, {upper:.2f}]"
-        rows.append((figures.label_of(data, s), str(h + 1), *time, *cells, ends))
+        rows.append((label_of(data, s), str(h + 1), *time, *cells, ends))
     likeliest = ("first", "second", "third")[: data.num_symbols]
     return Section(
         "What comes next" + (f" in channel {channel + 1}" if channel else ""),
         "The probability that a symbol comes, so many steps ahead: the likeliest first, then its"
         f" rivals. The {percent} is of the first probability: how precisely it is estimated, not"
         f" which symbol comes.{hint}", rows=rows, shown=9,
-        head=(figures.key_of(data), "ahead", *["time"] * has_times, *likeliest, percent),
+        head=(key_of(data), "ahead", *["time"] * has_times, *likeliest, percent),
     )  # fmt: skip
 
 
@@ -410,7 +421,7 @@ def _figures(past: StepProbs, ahead: Forecast, order: IntArray) -> Section:
     stacks = [symbol_stack(past, ahead, sequence=s, last=_HISTORY) for s in few]
     which = ""
     if data.num_sequences > _MOST_PANELS:
-        reason = "that stand out" if panels.is_panel(data) else "of the longest"
+        reason = "that stand out" if is_panel(data) else "of the longest"
         which = f" of {len(few)} {reason}"
     return Section(
         "Probabilities, and the forecast",
@@ -448,3 +459,127 @@ def _held_out(ahead: Forecast, held_out: Sequences, data: Sequences) -> str:
         f"What was held out ({int(counts.sum()):,} observations, up to {held_out.lengths.max()}"
         f" steps) is predicted {gained.word} by overall shares: {gained} nats an observation."
     )
+
+
+# --------------------------------------------------------------------------- panels
+
+
+def is_panel(data: Sequences) -> bool:
+    """Whether a report begins with the population."""
+    return data.num_sequences >= _PANEL
+
+
+def _main_symbols(data: Sequences) -> tuple[IntArray, list[str], str]:
+    """The main symbols, the most frequent first, their names, and a remark if there are others."""
+    main = np.argsort(-data.symbol_totals, kind="stable")[:_MOST_SYMBOLS]
+    among = "" if len(main) == data.num_symbols else f", among the {len(main)} most frequent"
+    return main, [labels_of(data)[k] for k in main], among
+
+
+def pair_counts(data: Sequences, main: IntArray) -> IntArray:
+    """How often one main symbol came a step after another, ``(num_main, num_main)``."""
+    symbols, counts = seen_symbols(data, main), np.zeros((len(main),) * 2, dtype=np.int64)
+    before, after = symbols[:-1], symbols[1:]
+    both = data.follows[1:] & (before >= 0) & (after >= 0)
+    np.add.at(counts, (before[both], after[both]), 1)
+    return counts
+
+
+def _texts(counts: IntArray | FloatArray) -> tuple[str, ...]:
+    """How many, and the share of each."""
+    return f"{counts.sum():,}", *(f"{x:.2f}" for x in counts / counts.sum())
+
+
+def pairs_in_data(data: Sequences) -> Section:
+    """What follows what in all sequences, where both steps have an observation."""
+    main, names, among = _main_symbols(data)
+    counts = pair_counts(data, main)
+    return Section(
+        "What follows what",
+        f"How often each symbol (columns) came a step after each (rows){among}.",
+        head=("after", "times", *names), shown=_MOST_SYMBOLS,
+        rows=[(n, *_texts(row)) for n, row in zip(names, counts, strict=True) if row.any()],
+    )  # fmt: skip
+
+
+def shares_by_step(data: Sequences) -> Section:
+    """Shares of the symbols at steps of the sequences."""
+    main, names, among = _main_symbols(data)
+    symbols, step = seen_symbols(data, main), data.place_of_step
+    weights = np.ones(data.num_steps) if data.step_weights is None else data.step_weights
+    last, rows = int(data.lengths.max()), []
+    for t in np.unique(np.linspace(0, last - 1, min(last, _STEPS_SHOWN)).astype(np.int64)):
+        at = np.flatnonzero((step == t) & (symbols >= 0))
+        if len(at):
+            counts = np.bincount(symbols[at], weights[at], minlength=len(main))
+            rows.append((str(t + 1), f"{len(at):,}", *_texts(counts)[1:]))
+    return Section(
+        "Shares step by step",
+        f"Shares of the symbols{among} over the sequences that have an observation at the step,"
+        f" their first step being 1.{data.weighting}",
+        head=("step", "observed", *names), rows=rows, shown=_STEPS_SHOWN,
+    )  # fmt: skip
+
+
+def standing_out(
+    past: StepProbs, change: NextChange, by_change: IntArray
+) -> tuple[Section, list[int]]:
+    """What may set sequences apart, a row for each that stands out, and which ones these are.
+
+    The geometric mean of the probabilities of a sequence's symbols is 1 where nothing was observed;
+    its gap are the most missing steps in a row.
+
+    Parameters
+    ----------
+    past, change
+        What a run says of the steps, and of those ahead.
+    by_change : int array
+        Sequences, the likeliest to change first.
+    """
+    data, size, changes = past.sequences, past.sequences.num_sequences, change.lasts[:, 0]
+    step, sequence = data.step_of_entry, data.sequence_of_step
+    logs = np.log(np.maximum(past.mean[step, data.symbols], 1e-300))
+    sums = np.bincount(sequence[step], data.counts * logs, size)
+    predicted = np.exp(sums / np.maximum(np.bincount(sequence, data.totals, size), 1))
+    bounds = np.union1d(data.offsets, np.flatnonzero(data.observed))
+    # all steps between two of these are missing, and the first if it was not observed
+    runs = np.diff(bounds) - data.observed[bounds[:-1]]
+    gaps = np.zeros(size, dtype=np.int64)
+    np.maximum.at(gaps, sequence[bounds[:-1]], runs)
+    ranked = {
+        "likely to change": by_change[: int((changes >= 0.01).sum())],
+        "predicted worst": np.argsort(predicted, kind="stable"),
+        "long gap": np.argsort(-gaps, kind="stable")[: int((gaps > 0).sum())],
+    }
+    reasons: dict[int, list[str]] = {}
+    for reason, order in ranked.items():
+        for s in order[:_EACH].tolist():
+            reasons.setdefault(s, []).append(reason)
+    rows = []
+    for s, why in reasons.items():
+        numbers = number(2)(changes[s]), f"{predicted[s]:.2f}", str(gaps[s])
+        rows.append((label_of(data, s), ", ".join(why), *numbers))
+    section = Section(
+        "Sequences that stand out",
+        f"The {_EACH} likeliest to change at the next step, those whose symbols have the lowest"
+        " probabilities (geometric mean), and those with most missing steps in a row.",
+        head=(key_of(data), "why", "P(changes next)", "predicted", "gap"), rows=rows, shown=15,
+    )  # fmt: skip
+    return section, [*reasons]
+
+
+def grouped(data: Sequences, path: IntArray | None) -> tuple[IntArray, list[str]]:
+    """Sequences by the state, or else the symbol, that most of their steps have; and its name.
+
+    Within a group those with a larger share of it come first.
+    """
+    if path is None:
+        main = np.argsort(-data.symbol_totals, kind="stable")
+        path, names = seen_symbols(data, main), [labels_of(data)[k] for k in main]
+    else:
+        names = [f"state {name}" for name in data.names_of_states(int(path.max()) + 1)]
+    counts = np.zeros((data.num_sequences, len(names)))
+    np.add.at(counts, (data.sequence_of_step[path >= 0], path[path >= 0]), 1.0)
+    group = counts.argmax(axis=1)
+    share = counts.max(axis=1) / np.maximum(counts.sum(axis=1), 1.0)
+    return np.lexsort((-share, group)), [names[g] for g in group]

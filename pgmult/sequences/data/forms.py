@@ -7,7 +7,7 @@ states one after another). Both become the form with a row for each step.
 >>> {name: cells.values.tolist() for name, cells in from_wide(wide, ["y2000", "y2002"]).items()}
 {'id': ['a', 'a', 'b', 'b'], 'time': [2000, 2002, 2000, 2002], 'state': ['in', 'out', 'in', None]}
 >>> spells = {"id": ["a", "a"], "from": [1, 3], "to": [2, 5], "state": ["in", "out"]}
->>> from_spells(spells, "state", "from", "to", sequence="id")["state"].values.tolist()
+>>> from_spells(spells, "from", "to", sequence="id")["state"].values.tolist()
 ['in', 'in', 'out', 'out', 'out']
 """
 
@@ -57,7 +57,7 @@ def from_wide(table: object, wide: str | Sequence[str]) -> dict[str, Cells]:
 
 
 def from_spells(
-    table: Any, symbol: str, begin: str, end: str, *, sequence: str | None = None,
+    table: Any, begin: str, end: str, *, sequence: str | None = None,
     every: str | int | None = None, week_start: str = "monday",
 ) -> dict[str, Cells]:  # fmt: skip
     """A table with a row for each step of one that has a row for each spell in a state.
@@ -77,7 +77,6 @@ def from_spells(
     """
     cells = exact_columns(table, "table")
     values = {name: column.values for name, column in cells.items()}
-    tables.chosen_columns(values, [symbol], "table", "symbol")
     tables.chosen_columns(values, [begin, end], "table", "begin")
     whose, names = np.zeros(len(values[begin]), dtype=np.int64), None
     if sequence is not None:
@@ -153,4 +152,4 @@ def in_steps(
         return table, named
     left_out(("time", "count"), "rows are spells, with begin and end")
     how = {"sequence": named["sequence"], "every": every, "week_start": week_start}
-    return from_spells(table, named["symbol"], begin, end, **how), {**named, "time": begin}
+    return from_spells(table, begin, end, **how), {**named, "time": begin}

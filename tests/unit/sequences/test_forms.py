@@ -58,7 +58,7 @@ def test_names_without_numbers_are_steps_one_after_another():
 def test_a_row_for_each_spell(spells):
     table = {"id": list("aabb"), "state": ["in", "out", "out", "in"], **spells}
     data = pgmult.read(table).sequences("state", sequence="id", begin="from", end="to")
-    steps = from_spells(table, "state", "from", "to", sequence="id")
+    steps = from_spells(table, "from", "to", sequence="id")
     assert data.num_sequences == 2
     first = [
         s for s, who in zip(steps["state"].values, steps["id"].values, strict=True) if who == "a"

@@ -16,7 +16,7 @@ from pgmult.sequences import (
     report,
 )
 from pgmult.sequences.answers import NextChange
-from pgmult.sequences.panels import grouped, pairs_in_data
+from pgmult.sequences.reports import grouped, pairs_in_data
 
 PERIOD = 12
 
