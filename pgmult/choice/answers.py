@@ -198,8 +198,7 @@ def effects(
         drawn = _drawn_probs(run, rows, max_draws, seed=as_seed(random_seed))
         draws.append(_shares(data, drawn, len(labels), of_row))
     caption = f"Shares over all choices, if {column} were so."
-    axes = {column: asked, by: labels.names}
-    return answer(np.stack(draws, axis=1), axes, caption, probability)
+    return answer(np.stack(draws, axis=1), {column: asked, by: labels.names}, caption, probability)
 
 
 # --------------------------------------------------------------------------- how well it fits
@@ -229,8 +228,7 @@ def log_scores(run: Posterior, units: IntArray, max_draws: int = _HELD_OUT_DRAWS
     shared = thinned(run, max_draws, "mean", "cov", "coefficients")
     num, d, frame, rng = data.num_people, len(data.random), Frame.of(data), np.random.default_rng(0)
     number = 1 << int(np.clip(np.log2(_MOST_CELLS / (data.num_rows * len(shared[0]))), 4, 6))
-    centre = [np.mean(draws, axis=0) for draws in shared]
-    sites = sites_of(data, frame.pack(frame.inside(*centre)))
+    sites = sites_of(data, frame.pack(frame.inside(*[np.mean(draws, axis=0) for draws in shared])))
     J, h, cross = (np.moveaxis(array, -1, 0)[np.argsort(frame.order)] for array in sites)
     is_any, out = np.arange(number) < _DEFENSIVE * number, []
     unused, lanes = (np.empty((0, 0)), np.empty((0, 0, 0))), np.zeros_like(frame.empty(d))
@@ -311,8 +309,7 @@ def log_shares_of_others(data: ChoiceRows, units: IntArray) -> FloatArray:
         worst = 0 if data.side is None else (data.side < 0.0).astype(np.int64)
         code = 2 * data.alternative + worst
         which = np.unique(unit * (code.max() + 1) + code, return_inverse=True)[1].reshape(-1)
-        of_unit = np.bincount(which, data.taken)[which]
-        weight = np.bincount(code, data.taken)[code] - of_unit + 0.5
+        weight = np.bincount(code, data.taken)[code] - np.bincount(which, data.taken)[which] + 0.5
     total = np.add.reduceat(weight, starts)[data.occasion_of_row]
     return np.asarray(np.add.reduceat(data.taken * np.log(weight / total), starts[units[:-1]]))
 
@@ -339,8 +336,7 @@ def check(run: Posterior, *, max_draws: int = 200, random_seed: int = 0) -> Pred
         for codes in bins.values():
             variance = np.maximum(np.bincount(codes, expected * (1.0 - probs)), 1e-300)
             misfits.append(np.sum(np.bincount(codes, taken - expected) ** 2 / variance))
-        values = [*(taken @ away / taken.sum()), *spread, *misfits]
-        return dict(zip(advice, values, strict=True))
+        return dict(zip(advice, [*(taken @ away / taken.sum()), *spread, *misfits], strict=True))
 
     advice, than = dict[str, tuple[str, str]](), "than the model predicts"
     again = "let people differ in it, or let its effect bend: log(x), bs(x, df=4)"
@@ -371,5 +367,4 @@ def _binned(cells: FloatArray) -> IntArray:
     values, codes = np.unique(cells, return_inverse=True)
     if len(values) <= _FEW:
         return np.asarray(codes.reshape(-1))
-    ends = np.unique(np.quantile(cells, np.arange(1, _BINS) / _BINS))
-    return np.searchsorted(ends, cells)
+    return np.searchsorted(np.unique(np.quantile(cells, np.arange(1, _BINS) / _BINS)), cells)

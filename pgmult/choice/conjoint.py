@@ -59,8 +59,7 @@ def importances(run: Posterior, *, max_draws: int = 200, probability: float = 0.
     Estimand
         Along ``attribute``.
     """
-    data = people.data_of_run(run).of_best
-    columns = _levels(data)
+    columns = _levels(people.data_of_run(run).of_best)
     u = _part_worths(run, columns, max_draws)
     starts = np.append(0, np.cumsum([len(levels) for levels in columns.values()]))[:-1]
     spans = np.maximum.reduceat(u, starts, axis=1) - np.minimum.reduceat(u, starts, axis=1)

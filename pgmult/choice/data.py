@@ -226,8 +226,7 @@ class ChoiceRows:
         if self.side is None:
             return self
         cases = np.flatnonzero(self.side[self.occasions[:-1]] > 0.0)
-        people = np.searchsorted(cases, self.people)
-        return replace(self._of_occasions(cases, people), side=None)
+        return replace(self._of_occasions(cases, np.searchsorted(cases, self.people)), side=None)
 
     @property
     def named(self) -> str | None:
@@ -299,8 +298,7 @@ def _between(bounds: IntArray, which: Any) -> tuple[slice | IntArray, IntArray]:
         return slice(int(starts[0]), int(starts[-1])), starts - starts[0]
     sizes = np.diff(bounds)[which]
     starts = np.append(0, np.cumsum(sizes))
-    first = np.repeat(bounds[:-1][which] - starts[:-1], sizes)
-    return first + np.arange(starts[-1]), starts
+    return np.repeat(bounds[:-1][which] - starts[:-1], sizes) + np.arange(starts[-1]), starts
 
 
 def choices_of(
@@ -443,8 +441,7 @@ def rows_like(
         columns = _with_none(columns, parsed, data.named, data.none)
     num_rows = _size(columns)
     if new_people and data.person is not None:
-        nobody = Cells(np.full(num_rows, "\0"))
-        columns = dict.fromkeys(data.person.columns, nobody) | columns
+        columns = dict.fromkeys(data.person.columns, Cells(np.full(num_rows, "\0"))) | columns
     _refuse_new_alternatives(data, columns)
     levels_by_name = {name: levels for name, (levels, _) in data.groups.items()}
     if data.named is not None and data.alternatives is not None:
@@ -523,8 +520,7 @@ def _weighed(data: ChoiceRows, columns: Columns) -> FloatArray:
 
 def _named(columns: Columns, name: str, base: object) -> Cells:
     """The column of alternatives: labels, numbers among them in their order, the base first."""
-    cells = table_column(columns, name, "alternative")
-    labels = labels_of(cells, name)
+    labels = labels_of(table_column(columns, name, "alternative"), name)
     order = list(columns[name].order or numbered(labels)[0])
     if base is not None:
         order.insert(0, order.pop(int(find_labels(order, [base], "base", what="argument")[0])))
@@ -700,8 +696,7 @@ def _kept(design: Design, alternative: str | None, occasions: IntArray) -> BoolA
         columns = {name.replace(levels[0], level) for level in levels}
         if levels[0] in name and columns <= set(names):
             total = design.matrix[:, np.isin(names, [*columns])].sum(axis=1)
-            apart = np.abs(total - total[firsts])
-            is_attribute[place] = (apart > 1e-9 * np.abs(total).max()).any()
+            is_attribute[place] = (np.abs(total - total[firsts]) > 1e-9 * np.abs(total).max()).any()
     return np.asarray(is_attribute)
 
 

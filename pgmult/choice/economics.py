@@ -329,8 +329,7 @@ def _check_money(data: ChoiceRows, slopes: FloatArray, per: str) -> None:
     if not np.allclose(slopes, slopes[data.first_row], rtol=1e-5, atol=1e-8 * np.abs(slopes).max()):
         wanted = "linear and the same for all alternatives of an occasion"
         raise ValueError(f"the effect of {per} must be {wanted} (per=None has expected utility)")
-    random = data.random[data.signs == 0.0]
-    if np.abs(slopes[:, random]).max(initial=0.0) > 0.0:
+    if np.abs(slopes[:, data.random[data.signs == 0.0]]).max(initial=0.0) > 0.0:
         raise ValueError(
             f"the coefficient of {per} must have one sign for a surplus in its units (leave it out"
             f" of the grouping, or fit with --negative {per}, signs={{{per!r}: -1}})"

@@ -50,10 +50,9 @@ The rows of a block are people; each step of a path sums over blocks (`pgmult.sa
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import invwishart
 
 from pgmult.choice.compiled.people import Noise, Population, carry_rows, slopes_rows, swing_rows
@@ -62,7 +61,7 @@ from pgmult.choice.family import CHOICE
 from pgmult.choice.pilot import Frame, PilotTuning, laid_out, metric_of, piloted, sites_of
 from pgmult.core.family import Family
 from pgmult.core.parameters import Checked, axes_of, real, whole
-from pgmult.core.typing import FloatArray, Generator
+from pgmult.core.typing import Coords, FloatArray, Generator
 from pgmult.sampling.blocks import BLOCK_ROWS, Ask, Asks, Sums, SweepsInBlocks, as_block_rows
 
 _Scale = Annotated[float, real(minimum=1e-5, maximum=1e5)]
@@ -136,7 +135,7 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
     least_draws: ClassVar[int] = 100
     family: ClassVar[Family] = CHOICE
 
-    def coords(self, data: ChoiceRows) -> Mapping[str, NDArray[Any]]:
+    def coords(self, data: ChoiceRows) -> Coords:
         """Labels of attributes and people."""
         names, fixed = data.names[data.random], data.names[data.fixed]
         axes = {"attribute": names, "other_attribute": names, "fixed": fixed}
@@ -207,18 +206,13 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
 
     def carried(
-        self,
-        rng: None,
-        state: MixedLogitState,
-        white: FloatArray,
-        data: ChoiceRows,
-        *population: FloatArray,
+        self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, *q: FloatArray
     ) -> tuple[MixedLogitState, FloatArray, Sums]:
         """Tastes carried along; log density of a block's people, and its slope in (mean, b, root).
 
         Parameters
         ----------
-        population : arrays
+        q : arrays
             Mean, coefficients and root of the population, of scaled attributes.
         white : array, ``(num_attributes, num_lanes)``
             Distances of tastes from their means, in standard deviations.
@@ -227,8 +221,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         tastes, values, of_root = frame.empty(d), frame.empty(), frame.empty(d, d)
         slopes = frame.empty(d + len(state.coefficients))
         frame.over(
-            carry_rows, laid_out(data), sites_of(data, state.tuning.base), Population(*population),
-            white, (tastes, values, slopes, of_root),
+            carry_rows, laid_out(data), sites_of(data, state.tuning.base), Population(*q), white,
+            (tastes, values, slopes, of_root),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)

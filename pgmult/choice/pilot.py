@@ -178,8 +178,7 @@ def laid_out(data: ChoiceRows) -> Choices:
     base[cell], taken = data.offset[row] - data.offset[other], np.zeros(len(base))
     taken[cell], counts = data.taken[row], np.zeros(LANES * len(height))
     counts[LANES * slot + lane % LANES] = data.totals
-    signs = np.append(data.signs, 0.0 * data.fixed)
-    return Choices(x, base, signs, taken, counts, rows, slots)
+    return Choices(x, base, np.append(data.signs, 0.0 * data.fixed), taken, counts, rows, slots)
 
 
 @once_a_data_set

@@ -92,8 +92,7 @@ class _Column(argparse.Action):
         before = getattr(namespace, self.dest)
         if before is not None and self.dest in _ONE_COLUMN:
             parser.error(f"{option} takes one column, got {before} and {values}")
-        column = values if before is None else [*_listed(before), values]
-        setattr(namespace, self.dest, column)
+        setattr(namespace, self.dest, values if before is None else [*_listed(before), values])
 
 
 def _add_data(fit: argparse.ArgumentParser, **more: object) -> None:
@@ -314,8 +313,7 @@ def _without_gaps(table: Any, inputs: Any, options: argparse.Namespace) -> tuple
     what = "fill in the value"
     table, left_out = shared.complete(table, of("sequence", "time", "begin", "end"), options, what)
     if not options.drop_incomplete:
-        hint = "make such steps missing ones"
-        shared.complete(table, of("symbol", "count"), options, what, hint)
+        shared.complete(table, of("symbol", "count"), options, what, "make such steps missing ones")
     if not options.drop_incomplete or len(_listed(options.symbol)) > 1:
         return table, left_out  # a gap in one of several channels is missing there alone
     formula = inputs if inputs is None or isinstance(inputs, str) else inputs.formula

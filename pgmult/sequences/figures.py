@@ -79,8 +79,7 @@ def place_columns(data: Sequences, sequence: IntArray, step: IntArray) -> list[C
     names = sequence + 1 if data.names is None else data.names[sequence]
     columns = [Column("sequence", names, key_of(data)), Column("step", step + 1, "step")]
     if (times := data.times(sequence, step)) is not None:
-        form = date_text if times.dtype.kind == "M" else str
-        columns.append(Column("time", times, "time", form))
+        columns.append(Column("time", times, "time", date_text if times.dtype.kind == "M" else str))
     return columns
 
 

@@ -123,8 +123,7 @@ def predict(
         if "states" not in run:
             hint = "sample with keep=['states', ...], or give the data, to sample their states"
             raise ValueError(f"the run lacks states: {hint}")
-        pairs = posteriors.points_and_states(run, most)
-        paths = np.array([[draw.padded(x)] for draw, x in pairs])
+        paths = np.array([[draw.padded(x)] for draw, x in posteriors.points_and_states(run, most)])
         pieces = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
     summaries = _Summaries(sequences.num_steps, sequences, wanted)
     for steps, piece, paths, size in pieces:
@@ -249,8 +248,7 @@ def _by_model(
     if sizes is None:
         return probs, simulated, None
     every = zip(streams, np.swapaxes(probs, 0, 1), sizes, strict=True)
-    counts = np.stack([_counts(*one) for one in every], axis=1)
-    return probs[:, :, :wanted], simulated, counts
+    return probs[:, :, :wanted], simulated, np.stack([_counts(*one) for one in every], axis=1)
 
 
 def impute(
@@ -426,8 +424,7 @@ class _Spaces:
         """Paths ``(num_draws, num_paths, any, D)`` that go on to so many steps."""
         draws, paths, have, D = states.shape
         noise = rng.standard_normal((draws, paths, len(steps) - have, D))
-        later = self._after(states[:, :, -1], noise, steps[have:])
-        return np.concatenate([states, later], axis=2)
+        return np.concatenate([states, self._after(states[:, :, -1], noise, steps[have:])], axis=2)
 
     def _after(self, x: FloatArray, noise: FloatArray, steps: IntArray) -> FloatArray:
         """States after x ``(num_draws, num_paths, D)``, by standard normal noise of each step."""

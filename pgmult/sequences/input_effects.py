@@ -142,8 +142,7 @@ def _input_effects(
     def probabilities(changed: Mapping[str, object]) -> _Each:
         return of_rows(run, data, design.like(changed, num_rows=data.num_steps), most)
 
-    labels = {"symbol": data.labels}
-    rows = Rows(table, probabilities, labels, data.step_weights, design.levels_of)
+    rows = Rows(table, probabilities, {"symbol": data.labels}, data.step_weights, design.levels_of)
     what = "Long-run shares" if is_mixed else "Mean probabilities"
     return average(
         over=rows, set={column: list(values), **at}, by=by, probability=probability,

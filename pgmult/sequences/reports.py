@@ -309,8 +309,7 @@ def _lasting(change: NextChange) -> str:
     if np.nanmax(changing) < _HARDLY:
         return "No change of symbol is likely at the next step of any sequence."
     s, steps = int(np.nanargmax(changing)), float(np.median(middle[ends]))
-    weights = None if data.weights is None else data.weights[ends]
-    mean = np.average(changing[ends], weights=weights)
+    mean = np.average(changing[ends], weights=None if data.weights is None else data.weights[ends])
     last = most if steps >= change.horizon else f"{steps:.0f} step{'s' * (round(steps) != 1)}"
     return (
         f"A change of symbol is most likely next in {name_of(data, s)} (now"
@@ -358,8 +357,7 @@ def _swings(run: Posterior) -> list[str]:
     count = np.bincount(number).argmax()
     if (number == count).mean() < 0.8:
         return []
-    draws = 2.0 * np.pi / angles[number == count, :count]
-    ends = np.quantile(draws, [0.5, 0.05, 0.95], axis=0).T
+    ends = np.quantile(2.0 * np.pi / angles[number == count, :count], [0.5, 0.05, 0.95], axis=0).T
     periods = [str(Interval(p, low, high, ".1f")) for p, low, high in ends if high < 1.25 * low]
     sentence = f"They swing with a period of {' and of '.join(periods)} steps (90 % interval)."
     return [sentence] if periods else []
@@ -402,8 +400,7 @@ def _coming(ahead: Forecast, percent: str, hint: str, order: IntArray, channel: 
         time = [figures.when(data, s, data.lengths[s] + h)] * has_times
         cells = [f"{names[k]} {mean[k]:.2f}" for k in first]
         lower, upper = ahead.quantiles[:, s, h, first[0]]
-        ends = f"[{lower:.2f}, {upper:.2f}]"
-        rows.append((label_of(data, s), str(h + 1), *time, *cells, ends))
+        rows.append((label_of(data, s), str(h + 1), *time, *cells, f"[{lower:.2f}, {upper:.2f}]"))
     likeliest = ("first", "second", "third")[: data.num_symbols]
     return Section(
         "What comes next" + (f" in channel {channel + 1}" if channel else ""),

@@ -160,8 +160,7 @@ class States(Answer):
         """A row for each step: the state on the most probable path, and probabilities of all."""
         data = self.sequences
         columns = figures.place_columns(data, data.sequence_of_step, data.place_of_step)
-        is_named = data.state_names is not None
-        path = np.array(self.names)[self.path] if is_named else self.path + 1
+        path = np.array(self.names)[self.path] if data.state_names is not None else self.path + 1
         columns.append(Column("state", path, "state"))
         for m, name in enumerate(self.names):
             columns.append(Column(f"p{name}", self.probs[:, m], f"p{name}", number(3)))
@@ -348,8 +347,7 @@ def _matched(probs: Sequence[FloatArray]) -> tuple[list[IntArray], FloatArray]:
     for _ in range(_PASSES):
         pairs = (np.swapaxes([mean, one], 1, 2) + _TINY for one in probs)
         orders = [match_rows(pair, limit=1.0).order[1] for pair in pairs]
-        aligned = [one[:, order] for one, order in zip(probs, orders, strict=True)]
-        mean = np.mean(aligned, axis=0)
+        mean = np.mean([one[:, order] for one, order in zip(probs, orders, strict=True)], axis=0)
     return orders, mean
 
 

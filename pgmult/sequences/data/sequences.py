@@ -760,8 +760,7 @@ def _from_counts(parts: list[Any]) -> scipy.sparse.csr_array:
     for s, cells in enumerate(parts):
         if scipy.sparse.issparse(cells):
             counts = as_counts(cells.data, f"data's stored counts of sequence {s + 1}")
-            entries = counts, cells.indices, cells.indptr
-            matrix = scipy.sparse.csr_array(entries, shape=cells.shape)
+            matrix = scipy.sparse.csr_array((counts, cells.indices, cells.indptr), cells.shape)
         else:
             matrix = scipy.sparse.csr_array(as_counts(cells, f"data's counts of sequence {s + 1}"))
         if matrices and matrix.shape[1] != matrices[0].shape[1]:
@@ -886,8 +885,7 @@ def _arrays_of(rows: Any) -> tuple[IntArray, NDArray[np.int32], NDArray[np.int32
 def one_of(chances: FloatArray, probs: FloatArray) -> IntArray:
     """A draw from each row of probabilities, by one uniform number each."""
     running = np.cumsum(probs, axis=-1)
-    u = chances * running[..., -1]
-    return np.asarray((running <= u[..., None]).sum(axis=-1))
+    return np.asarray((running <= (chances * running[..., -1])[..., None]).sum(axis=-1))
 
 
 def simulate_symbols(rng: Generator, probs: FloatArray, like: Sequences) -> Sequences:

@@ -404,5 +404,4 @@ def _steps_after(data: Sequences, cells: Cells, sequence: IntArray) -> IntArray:
         if cells.values.dtype.kind != "M":
             raise ValueError(f"column {name!r} must have dates, as before")
     passed = times.Clock(unit).steps(times.in_passed_time(cells, unit, sequence, name), name)
-    gone = (passed - starts.astype(np.int64)) // data.every
-    return np.asarray(gone - data.lengths[sequence])
+    return np.asarray((passed - starts.astype(np.int64)) // data.every - data.lengths[sequence])

@@ -157,8 +157,7 @@ def in_passed_time(times: Cells, unit: str | None, sequence: IntArray, name: str
     passed = times.values.astype("datetime64[s]") - times.east.astype("timedelta64[s]")
     if times.later is not None:
         shown = times.values.astype("datetime64[s]").astype(np.int64)
-        hour = np.where(times.later > 0, shown // _DAY, -1)
-        second, unsure = shown_twice(shown, sequence, hour)
+        second, unsure = shown_twice(shown, sequence, np.where(times.later > 0, shown // _DAY, -1))
         passed += np.where(second, times.later, 0).astype("timedelta64[s]")
         if unsure.any():
             warnings.warn(
@@ -194,8 +193,7 @@ def _grid(times: IntArray, sequence: IntArray, every: int) -> int:
     Many times in a step are meant to be together, and a length far below `every` is that of a clock
     that does not run evenly: then it is `every`.
     """
-    apart = _apart(times, sequence)
-    fits = int(np.gcd.reduce(apart, initial=every))
+    fits = int(np.gcd.reduce(_apart(times, sequence), initial=every))
     steps = np.stack([sequence, (times - times.min()) // every])
     shared = len(np.unique(steps, axis=1).T) < len(np.unique(np.stack([sequence, times]), axis=1).T)
     return every if shared or every > _COARSEST * fits else fits
@@ -333,8 +331,7 @@ def shown_twice(times: IntArray, sequence: IntArray, hour: IntArray) -> tuple[Bo
         return second, unsure
     order = np.argsort(sequence, kind="stable")
     whose, place = sequence[order], hour[order]
-    within = np.diff(whose) == 0
-    steps = np.where(within, np.sign(np.diff(times[order])), 0)
+    steps = np.where(np.diff(whose) == 0, np.sign(np.diff(times[order])), 0)
     size = int(whose[-1]) + 1
     runs_backwards = np.bincount(whose[1:], steps, size) < 0
     ahead = steps * np.where(runs_backwards[whose[1:]], -1, 1)
@@ -342,8 +339,7 @@ def shown_twice(times: IntArray, sequence: IntArray, hour: IntArray) -> tuple[Bo
     in_order = np.bincount(whose[1:], (ahead < 0) & ~inside, size) == 0
     usual = _usual_rows(times, sequence, hour < 0)
     groups = np.flatnonzero(place >= 0)
-    keys = np.stack([whose[groups], place[groups]])
-    _, number = np.unique(keys, axis=1, return_inverse=True)
+    _, number = np.unique(np.stack([whose[groups], place[groups]]), axis=1, return_inverse=True)
     by_group = groups[np.argsort(number.ravel(), kind="stable")]
     for rows_of_hour in np.split(by_group, np.cumsum(np.bincount(number.ravel()))[:-1]):
         s = int(whose[rows_of_hour[0]])
@@ -366,8 +362,7 @@ def _usual_rows(times: IntArray, sequence: IntArray, chosen: BoolArray) -> int:
     """How many rows nearly every time of a sequence has; 0 if there is no such number."""
     if not chosen.any():
         return 1
-    pairs = np.stack([sequence[chosen], times[chosen]])
-    _, often = np.unique(pairs, axis=1, return_counts=True)
+    _, often = np.unique(np.stack([sequence[chosen], times[chosen]]), axis=1, return_counts=True)
     usual = int(np.bincount(often).argmax())
     return usual if (often == usual).mean() >= _USUAL else 0
 
@@ -392,8 +387,7 @@ def warn_of_changed_clocks(times: Array, sequence: IntArray, name: str) -> None:
         start = min(lacking)
         _warn(name, "no row in the hour", start, "forward", lacking[start], "it is a missing step")
         return
-    pairs = np.stack([sequence, seconds // _HOUR])
-    (_, hours), rows = np.unique(pairs, axis=1, return_counts=True)
+    (_, hours), rows = np.unique(np.stack([sequence, seconds // _HOUR]), axis=1, return_counts=True)
     back = _zones_of(hours[rows > np.median(rows)] * _HOUR, -_HOUR)
     hour = np.where(np.isin(seconds // _HOUR * _HOUR, [*back]), seconds // _HOUR, -1)
     second, unsure = shown_twice(seconds, sequence, hour)
