@@ -174,8 +174,7 @@ def _job(options: argparse.Namespace) -> Job:
     table, left_out, more = shared.read_table(options.table, options), "", {}
     question = shared.titled(table, outcome := outcome_of(parse(options.formula)))
     title = f"{'Choices' if question == outcome else question} in {options.table.name}"
-    names = ("occasion", "alternative", "weight", "available")
-    columns = {name: getattr(options, name) for name in names}
+    columns = {n: getattr(options, n) for n in ("occasion", "alternative", "weight", "available")}
     if options.wide:
         more = {"wide": _wide(options, table)}
         table, left_out = _long(table, more["wide"], options)

@@ -208,11 +208,10 @@ def input_sections(
         top = np.argsort(-shares.mean.max(axis=0), kind="stable")[:_MOST_SYMBOLS]
         labels = data.labels[np.sort(top)].tolist()
         figures = [shares.curves(column, only=labels)] if is_number else []
-        one = Section(
+        sections.append(Section(
             f"What {column} does", "Averaged over all other columns.", table=shares.table(),
             figures=figures, is_drawn=is_number, shown=8,
-        )  # fmt: skip
-        sections.append(one)
+        ))  # fmt: skip
         lead = "In the long run" if is_mixed else "On average"
         sentences.append(f"{lead} {_most_changed(shares, column, values.tolist())}")
     if is_mixed:
