@@ -175,10 +175,10 @@ def sequences_of(
             free = [name for name in cells if name not in named.values()]
             others = {name: cells[name].values[~unknown] for name in free}
             observed = passed[~unknown], of_sequence[~unknown], of_symbol[~unknown]
-            is_twice = _refuse_rows_of_others(observed, names, others)
-            days = whens.values.astype("datetime64[D]") if whens.values.dtype.kind == "M" else step
-            if days is step or (whens.values == days).all():  # else clocks show an hour twice
-                _refuse_contradictions(observed, is_twice, symbols, names, named)
+            stamps = whens.values
+            days = stamps.astype("datetime64[D]") if stamps.dtype.kind == "M" else stamps
+            are_exact = bool((stamps == days).all())
+            _refuse_shared_times(observed, symbols, names, others, named, are_exact)
     starts, ends = np.full((2, int(of_sequence.max()) + 1), [[2**62], [-(2**62)]])
     np.minimum.at(starts, of_sequence, step)
     np.maximum.at(ends, of_sequence, step)
@@ -254,26 +254,28 @@ def _states_of_steps(cells: Array, name: str, place: IntArray, num_steps: int) -
     return states
 
 
-def _refuse_rows_of_others(
-    at: tuple[Array, IntArray, IntArray], names: StrArray | None,
-    others: Mapping[str, Array],
-) -> IntArray:  # fmt: skip
-    """How many rows have the time and sequence of each, refused if they are of several sequences.
+def _refuse_shared_times(
+    at: tuple[Array, IntArray, IntArray], symbols: StrArray, names: StrArray | None,
+    others: Mapping[str, Array], roles: Mapping[str, object], are_exact: bool,
+) -> None:  # fmt: skip
+    """Refuse rows of one time that are of several sequences, or that disagree as hardly any do.
 
     Parameters
     ----------
     at : arrays, ``(num_rows,)``
         Times, sequences and symbols of the rows that have a symbol.
-    names : array, optional
-        What sequences are called.
-    others : mapping from str to array
-        Columns without a role.
+    symbols, names : arrays
+        What these are called; None if all rows are of one sequence.
+    others, roles : mappings
+        Columns without a role, and columns by arguments.
+    are_exact : bool
+        Whether one time is one moment: clocks show an hour twice.
     """
-    times, sequence, _ = at
+    times, sequence, symbol = at
     moment = np.unique(times, return_inverse=True)[1].reshape(-1)
     pairs = np.stack([sequence, moment])
-    _, which, often = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
-    is_twice = often[which.reshape(-1)]
+    _, which, counts = np.unique(pairs, axis=1, return_inverse=True, return_counts=True)
+    often = counts[which.reshape(-1)]
     for name, cells in others.items() if names is None and often.max() > 1 else ():
         if cells.dtype.kind == "f" or missing_in(cells).any():
             continue
@@ -282,34 +284,22 @@ def _refuse_rows_of_others(
         if apart and 1 < len(levels) <= len(moment) / 2:  # it says whose rows these are
             raise ValueError(
                 f"sequence must be a column where a time has several rows: {often.max()} rows of"
-                f" {times[np.argmax(is_twice > 1)]} are of different {name!r}, so sequence={name!r}"
+                f" {times[np.argmax(often > 1)]} are of different {name!r}, so sequence={name!r}"
                 " says whose they are (drop that column if all are of one sequence)"
             )
-    return is_twice
-
-
-def _refuse_contradictions(
-    at: tuple[Array, IntArray, IntArray], often: IntArray, symbols: StrArray,
-    names: StrArray | None, roles: Mapping[str, object],
-) -> None:  # fmt: skip
-    """Refuse rows of one time and sequence with different symbols, where few times have several.
-
-    `often` is how many rows have the time and sequence of each; `roles` are columns by arguments.
-    """
-    times, sequence, symbol = at
-    share = (often > 1) / often
-    if not 0 < share.sum() <= _FEW_TWICE * (1.0 / often).sum():
+    share = ((often > 1) / often).sum()
+    if not are_exact or not 0 < share <= _FEW_TWICE * (1.0 / often).sum():
         return
-    order = np.lexsort((np.arange(len(times)), times, sequence))
-    same = (times[order][1:] == times[order][:-1]) & (np.diff(sequence[order]) == 0)
+    order = np.lexsort((moment, sequence))
+    same = (np.diff(moment[order]) == 0) & (np.diff(sequence[order]) == 0)
     differs = np.flatnonzero(same & (np.diff(symbol[order]) != 0))
     if len(differs):
-        one, other = order[differs[0]], order[differs[0] + 1]
+        one, other = order[differs[0] : differs[0] + 2]
         who = "" if names is None else f" of {roles['sequence']} {names[sequence[one]]}"
         raise ValueError(
             f"column {roles['symbol']!r} must have one symbol at a time where nearly all rows have:"
             f" {times[one]}{who} has {symbols[symbol[one]]} and {symbols[symbol[other]]}"
-            f" ({round(share.sum())} such times: leave one of the rows out, or give count=)"
+            f" ({round(share)} such times: leave one of the rows out, or give count=)"
         )
 
 
