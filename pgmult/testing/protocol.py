@@ -166,7 +166,8 @@ def _is_stuck(name: str, truth: object, other: object, start: object, state: obj
 def _read_back(value: Any) -> Any:
     kind: Any = type(value)
     if dataclasses.is_dataclass(value):
-        return kind(**{name: _read_back(item) for name, item in _fields(value).items()})
+        names = [field.name for field in dataclasses.fields(value)]
+        return kind(**{name: _read_back(getattr(value, name)) for name in names})
     file = io.BytesIO()
     np.save(file, value, allow_pickle=False)
     file.seek(0)
