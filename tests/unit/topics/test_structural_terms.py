@@ -7,7 +7,7 @@ from pgmult import load, resume, sample
 from pgmult.topics import StructuralTopics, as_corpus, with_covariates
 from pgmult.topics.compiled.content import log_rising
 from pgmult.topics.updates.content import ContentPrior
-from pgmult.topics.updates.keywords import Keywords
+from pgmult.topics.updates.keywords import Keywords, KeywordsState
 
 NUM_DOCUMENTS = 40
 rng = np.random.default_rng(3)
@@ -96,7 +96,8 @@ def test_keywords_mix_and_unmix():
     np.testing.assert_allclose(mixed.sum(axis=1), 1.0)
     np.testing.assert_array_equal(mixed[2], plain[2])
     counts = draws.integers(50, size=(1, 3, 12))
-    left, _, _ = keywords.sample(draws, counts, mixed[None], shares, words)
+    state = KeywordsState(keyword_shares=shares, keyword_words=words)
+    left, _, _ = keywords.sample(draws, counts, mixed[None], state)
     assert (left <= counts).all()
     untouched = np.ones((3, 12), dtype=bool)
     untouched[keywords.topics, keywords.words] = False
