@@ -357,8 +357,7 @@ def _merge(run: StoredRun, options: Options, arguments: dict[str, object]) -> No
     from pgmult.topics.summaries.effects import topic_names
 
     made.save(options.out, with_data=True)
-    merged = StoredRun(options.out, made, run.notes)
-    _report(merged, None).save(options.out / shared.PAGE)
+    _report(StoredRun(options.out, made, run.notes), None).save(options.out / shared.PAGE)
     names = "; ".join(topic_names(made, None)[: len(groups)])
     print(f"United topics: {names}\nPage: {options.out / shared.PAGE}")
 

@@ -7,7 +7,6 @@
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +66,7 @@ def export(
     return written
 
 
-def document_columns(
-    shares: DocumentTopics, corpus: Corpus, names: Sequence[str]
-) -> dict[str, Any]:
+def document_columns(shares: DocumentTopics, corpus: Corpus, names: list[str]) -> dict[str, Any]:
     """A table of documents: their columns, and the mean and interval of each topic's share.
 
     Parameters
@@ -77,7 +74,7 @@ def document_columns(
     shares : DocumentTopics
     corpus : Corpus
         The same documents; the columns of its table are there, too, without the texts.
-    names : sequence of str
+    names : list of str
         Number and words of each topic.
     """
     columns: dict[str, Any] = {"document": shares.documents}

@@ -27,12 +27,12 @@ def log_rising(a, n):
 
 
 @jit
-def _log_density(x, shape, rate, cells):
+def _log_density(x, prior, cells):
     """Log density of x = log c: its gamma prior and the counts, group probabilities integrated out.
 
     Cells with one token give a factor c each, `ones` of them; others stand in shares and times.
     """
-    singles, totals, shares, times = cells
+    (shape, rate), (singles, totals, shares, times) = prior, cells
     if not abs(x) < FURTHEST:
         return -math.inf
     c = math.exp(x)
@@ -55,16 +55,14 @@ def _log_density(x, shape, rate, cells):
 
 
 @jit
-def sample_tables(
-    worker, start, stop, key, counts, topics, shape, rate, hold, concentration, tables
-):
+def sample_tables(worker, start, stop, key, counts, topics, prior, hold, concentration, tables):
     """Move each topic's concentration by a slice, then draw its tables.
 
     Parameters
     ----------
     counts : int64, (num_groups, num_topics, num_words)
     topics : (num_topics, num_words)
-    shape, rate : of the gamma prior of a concentration.
+    prior : shape and rate of the gamma prior of a concentration.
     hold : bool: leave concentrations as they are.
     concentration : in and out, (num_topics,)
     tables : out, (num_topics, num_words), added to: CRT(n, c p) of each cell.
@@ -95,18 +93,18 @@ def sample_tables(
             x = math.log(concentration[k])
             cells = singles, totals, shares[:size], times[:size]
             e, state = exponential(state)
-            level = _log_density(x, shape, rate, cells) - e
+            level = _log_density(x, prior, cells) - e
             u, state = uniform(state)
             left = x - u
             right = left + 1.0
-            while _log_density(left, shape, rate, cells) > level:
+            while _log_density(left, prior, cells) > level:
                 left -= 1.0
-            while _log_density(right, shape, rate, cells) > level:
+            while _log_density(right, prior, cells) > level:
                 right += 1.0
             while True:
                 u, state = uniform(state)
                 new = left + (right - left) * u
-                if _log_density(new, shape, rate, cells) > level:
+                if _log_density(new, prior, cells) > level:
                     break
                 if new < x:
                     left = new

@@ -266,22 +266,18 @@ def _slopes(lanes, depth, softmax):
 
 
 @jit(within=True)
-def _change_of_normalizer(lanes, depth, room):
-    """Return the change of log sum exp(psi) from `old` to x; `room` has eight numbers."""
-    before, total_before = _sum_exponentials(lanes, lanes.old, depth)
-    after, total_after = _sum_exponentials(lanes, lanes.x, depth)
-    store(room, 0, divide(total_after, total_before))
-    for lane in range(WIDTH):
-        room[lane] = math.log(room[lane])
-    return add(load(room, 0), subtract(after, before))
-
-
-@jit(within=True)
 def _gain(lanes, precision, depth, softmax):
     """Return the log density of x less that of `old`."""
     gain, half = splat(0.0), splat(0.5)
-    if softmax:
-        change = _change_of_normalizer(lanes, depth, lanes.angle)
+    if (
+        softmax
+    ):  # the change of log sum exp(psi); `angle` has served, and is room for its logarithms
+        before, total_before = _sum_exponentials(lanes, lanes.old, depth)
+        after, total_after = _sum_exponentials(lanes, lanes.x, depth)
+        store(lanes.angle, 0, divide(total_after, total_before))
+        for lane in range(WIDTH):
+            lanes.angle[lane] = math.log(lanes.angle[lane])
+        change = add(load(lanes.angle, 0), subtract(after, before))
         gain = subtract_product(gain, load(lanes.reaching, 0), change)
     for i in range(depth):
         at = i * WIDTH

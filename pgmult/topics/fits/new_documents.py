@@ -338,7 +338,7 @@ def predict(
     names = list(map(str, range(1, new.num_documents + 1) if new.names is None else new.names))
     empty = [names[d] for d in np.flatnonzero(new.totals == 0)]
     if isinstance(run.model, StructuralTopics):
-        new = _with_the_same(run, new, covariates, new_levels)
+        new = _coded_alike(run, new, covariates, new_levels)
     elif covariates is not None:
         got = f"{brief(covariates)} (it is of {type(run.model).__name__})"
         raise ValueError(f"covariates must be left out, for the posterior has none, got {got}")
@@ -358,9 +358,7 @@ def predict(
     return NewDocuments(topics, new, words, tokens, new.num_tokens + tokens, empty, levels)
 
 
-def _with_the_same(
-    run: Posterior, new: Corpus, given: object, new_levels: bool
-) -> StructuredCorpus:
+def _coded_alike(run: Posterior, new: Corpus, given: object, new_levels: bool) -> StructuredCorpus:
     """The documents with covariates coded as the posterior's are."""
     data: StructuredCorpus = run.data
     if given is None and new.table is None:

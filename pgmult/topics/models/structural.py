@@ -214,9 +214,7 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus]):
             return DirichletWords(*about)
         return WordsByGroup(*about, self.content)
 
-    def from_allocation(
-        self, rng: Generator, at: Searched, data: StructuredCorpus
-    ) -> StructuralTopicsState:
+    def from_allocation(self, rng: Generator, at: Searched, data: Any) -> StructuralTopicsState:
         """As every topic model; with groups after some sweeps in which their words may differ."""
         state: StructuralTopicsState = super(StructuralTopics, self).from_allocation(rng, at, data)
         if isinstance(words := self.words(data), WordsByGroup):

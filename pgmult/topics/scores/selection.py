@@ -196,12 +196,12 @@ def search_num_topics(
         look, begin = _Look(completion), time.perf_counter()
         sample(model, training, keep=(), callback=look, random_seed=seed, **options)
         found.append((completion.score(), *look.found(training), time.perf_counter() - begin))
-    best = max((score for score, *_ in found), key=lambda score: score.log_predictive)
-    table = []
+    scores, table = [score for score, *_ in found], list[Candidate]()
+    best = max(scores, key=lambda score: score.log_predictive)
     for size, (score, *others) in zip(numbers, found, strict=True):
         gain = Gain(0.0, 0.0) if score is best else score.gain_over(best)
         table.append(Candidate(size, score.log_predictive, gain.mean, gain.error, *others))
-    by_token = [score.by_unit / np.maximum(score.totals, 1) for score, *_ in found]
+    by_token = [score.by_unit / np.maximum(score.totals, 1) for score in scores]
     return TopicChoice(tuple(table), np.column_stack(by_token))
 
 

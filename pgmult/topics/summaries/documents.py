@@ -73,10 +73,8 @@ class DocumentTopics(Answer):
         """Draw the shares in the first twenty documents."""
         topics = range(1, self.mean.shape[1] + 1)
         labels: dict[str, Any] = {"document": self.documents[:_DRAWN], "topic": topics}
-        return Estimand(
-            self.draws[:, :_DRAWN], ("document", "topic"), labels, caption=self.table().caption,
-            probability=self.probability,
-        ).figure()  # fmt: skip
+        how: Any = {"caption": self.table().caption, "probability": self.probability}
+        return Estimand(self.draws[:, :_DRAWN], (*labels,), labels, **how).figure()
 
     def table(self) -> Table:
         """One row per document and topic."""
@@ -296,10 +294,8 @@ class Quotes(Answer):
         """Draw the shares of topics in their documents."""
         pairs = zip(self.names, self.quotes, strict=True)
         rows = [f"{name}: {quote.document}" for name, of_topic in pairs for quote in of_topic]
-        return Estimand(
-            self.draws, ("document",), {"document": rows}, caption=self._caption,
-            probability=self.probability,
-        ).figure()  # fmt: skip
+        how: Any = {"caption": self._caption, "probability": self.probability}
+        return Estimand(self.draws, ("document",), {"document": rows}, **how).figure()
 
     def __repr__(self) -> str:
         percent = f"{100 * self.probability:g} %"

@@ -408,10 +408,8 @@ def effects(
             means, which, covariances = runs.prior_at(draws, int(i), design)
             scattered = np.stack([noise @ root.T for root in np.linalg.cholesky(covariances)])
             of_settings = (np.split(x, math.prod(sizes)) for x in (means, which))
-            shares = [
-                np.einsum("r,rmk->k", share, link.probs(m[:, None] + scattered[c, rows]))
-                for m, c in zip(*of_settings, strict=True)
-            ]
+            psi = (m[:, None] + scattered[c, rows] for m, c in zip(*of_settings, strict=True))
+            shares = [np.einsum("r,rmk->k", share, link.probs(of)) for of in psi]
             expected.append(one.place(runs.united(run, np.stack(shares))))
     labels: dict[str, Any] = {**values, "topic": topic_labels(run, chain)}
     return TopicShares(

@@ -154,7 +154,7 @@ class WordsByGroup(DirichletWords):
         concentration, rate = state.content_concentration.copy(), state.content_rate
         above, prior = self._above(state), (self.content.shape, float(rate))
         tables = np.zeros(above.shape, dtype=np.int64)
-        given = new_key(rng), counts, above, *prior, self.hold, concentration, tables
+        given = new_key(rng), counts, above, prior, self.hold, concentration, tables
         over_rows(sample_tables, len(tables), *given, grain=1)
         if not self.hold:
             shape = self.content.rate_shape + self.content.shape * self.num_topics

@@ -141,9 +141,7 @@ def test_effects_left_out_of_the_mean_are_refused():
     refused(broken, data, statistics)
 
 
-def counts_for_tables(
-    worker, start, stop, key, counts, topics, shape, rate, hold, concentration, tables
-):
+def counts_for_tables(worker, start, stop, key, counts, topics, prior, hold, concentration, tables):
     """Every token a table of its own."""
     tables += counts.sum(axis=0)
 
@@ -163,9 +161,8 @@ def test_counts_instead_of_tables_are_refused(monkeypatch):
 
 def test_concentrations_without_their_prior_are_refused(monkeypatch):
     right = content.sample_tables
-    monkeypatch.setattr(
-        content, "sample_tables", lambda *a: right(*a[:6], 1e-3, 1e-3, *a[8:])
-    )  # fmt: skip
+    flat = (1e-3, 1e-3)
+    monkeypatch.setattr(content, "sample_tables", lambda *a: right(*a[:6], flat, *a[7:]))
     refused(*made("groups"))
 
 
