@@ -98,8 +98,9 @@ def predict(
         Columns that identify the occasions of `new`; those of the data if left out. If `new` has
         none of these, or with ``occasion=[]``, all rows of a person are one occasion.
     by : str, optional
-        A column, such as ``"alternative"``: shares of its labels, averaged over all choices: over
-        occasions, each as often as the table says that something was chosen in it, and weighted.
+        Answer separately for each label of a column: shares of the labels, of ``"alternative"``
+        say, averaged over all choices: over occasions, each as often as the table says that
+        something was chosen in it, and weighted.
     new_people : bool
         Whether `new` may have people who are not in the data, or no column of people.
     max_draws : int

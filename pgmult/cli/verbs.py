@@ -32,20 +32,6 @@ from pgmult.cli import shared
 
 _RUN = ("run", "other", "data", "names")  # parameters that the command line fills in by itself
 _COLUMNS = ("column", "variable", "by", "groups", "weight", "occasion", "attribute", "per")
-_BARE = r"(Of|Whose|As|By|In|With|To|At|For|On|Over|Those|That|Which)\b"
-_USUAL = {
-    "new": "Table with the columns of the formula (default: the data)",
-    "values": "Values of the column",
-    "population": "Table of rows to average over (default: the data)",
-    "inputs": "Table of the inputs of the steps ahead",
-    "num_quotes": "Number of quotes per topic",
-    "held_out": "Table of rows that the model was not fitted to",
-    "by": "Answer separately for each label of a column",
-    "new_levels": "Allow labels of groupings that the run does not have",
-    "reference": "Category that the others are compared with",
-    "weight": "Column that says how much a row counts",
-}
-"""Help for parameters that a docstring names without a sentence."""
 _ALWAYS = {
     "probability": "Probability of the intervals",
     "max_characters": "Cut longer texts at a word, after N characters",
@@ -133,13 +119,10 @@ def _plain(name: str, text: str) -> str:
     """Help of a parameter: imperative, without marks of code and names that only Python has."""
     if name in _ALWAYS:
         return _ALWAYS[name]
-    has_marks, text = "`" in text, text.replace("`new`", "the table")
+    text = text.replace("`new`", "the table")
     text = re.sub(r"^Whether (to |(the )?\w+ may (?=have))", "", text)
     text = re.sub(r"^(An?|The) (?=\w)", "", re.sub(r"^have ", "allow ", text))
     text = (text[:1].upper() + text[1:]).replace("One of the formula", "Column of the formula")
-    is_bare = re.match(_BARE, text) or text.startswith("Whether") or " " not in text
-    if is_bare or has_marks:
-        text = _USUAL.get(name, text)
     return re.sub(r"`+\"?([^`\"]*)\"?`+", r"\1", text)
 
 

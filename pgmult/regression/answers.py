@@ -72,14 +72,14 @@ def predict(
     run : Posterior
         Of an `AdditiveRegression`.
     new : table, optional
-        With the columns that the formula names; if left out, the cells of the data, weighted by
-        their observations.
+        Table with the columns of the formula (the data by default); if left out, the cells of the
+        data, weighted by their observations.
     at : mapping from column to value or list of values, optional
         Columns to set in all rows; each value of a list is a separate setting.
     by : str or sequence of str, optional
-        Columns of `new`: averages are taken over the rows of each label.
+        Answer separately for each label of a column: averages are taken over its rows of `new`.
     weight : str, optional
-        A column of `new`: how much a row counts in averages.
+        Column that says how much a row counts; of `new`, and in averages.
     new_levels : bool
         Whether groupings may have labels that the data lack: their effects are drawn from the
         distribution of the grouping, one for all rows of a label. A warning says which of them look
@@ -221,7 +221,7 @@ def effects(
         Labels or numbers to compare; if left out, all labels, or the 10, 50 and 90 % quantiles.
     at, by : as in `predict`
     population : table, optional
-        Over whose rows to average, instead of over the observations.
+        Table of rows to average over (the data by default).
     weight, outcome, probability, max_draws, random_seed : as in `predict`
 
     Returns
@@ -348,7 +348,7 @@ def contrasts(
         Of an `AdditiveRegression`.
     column, values : as in `comparisons`
     reference : str, optional
-        A category; the most frequent one if left out.
+        Category that the others are compared with; the most frequent one if left out.
     step, at, by, population, weight, probability, max_draws, random_seed : as in `comparisons`
         With ``step=1`` numbers are a unit apart, as in tables of coefficients.
 

@@ -414,7 +414,8 @@ def check(
     held_out : table, optional
         Rows that were not in the fit, with the columns of the formula and the outcome.
     by : str, optional
-        A column: the statistics are then the share of each category for each of its labels.
+        Answer separately for each label of a column: the statistics are then the share of each
+        category for each of its labels.
     max_draws : int
     random_seed : int
 

@@ -69,7 +69,7 @@ def effects(
         What to compare: sequences, by name or number; steps, from 1 in each sequence; or times,
         where the sequences have them.
     values : sequence, optional
-        Of the column; all of them if left out.
+        Values of the column; all of them if left out.
     at : mapping from a column to a value, or to several, optional
         Only steps that have these; of `column`, its values.
     by : str, optional

@@ -306,8 +306,8 @@ def predict(
         Every column that the run's formulas name; if left out, those of the table that the corpus
         was read from.
     new_levels : bool
-        Whether labels of groupings, ``(1 | author)``, may be new to the run: nothing is known of
-        their effects. They are an error otherwise, which names the nearest ones.
+        Allow labels of groupings that the run does not have: nothing is known of their effects.
+        They are an error otherwise, which names the nearest ones.
     chain : int, optional
         One chain alone, by its number from 1. If left out, chains are aligned topic by topic
         with the best one, and each topic's draws are those of the chains that found it.

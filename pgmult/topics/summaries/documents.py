@@ -340,7 +340,7 @@ def quotes(
     topic : int or sequence of int, optional
         All topics if left out.
     num_quotes : int
-        Of each topic.
+        Number of quotes per topic.
     max_characters : int
         Longer texts are cut at a word. Where the posterior's corpus holds no texts, documents are
         named and `Quotes.note` says so.
