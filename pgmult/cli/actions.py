@@ -7,7 +7,7 @@ and to resume, to show and to write the page, to compare two runs, to print or w
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,6 @@ Options = argparse.Namespace
 Parser = argparse.ArgumentParser
 
 
-@dataclass(frozen=True)
 class Question:
     """An action that asks a run something.
 
@@ -39,10 +38,8 @@ class Question:
     word, help : str
     more : sequence of Option
         Options beside those of the verb.
-    verb : str
-        The verb that answers, if it is not `word`.
-    first, required, only, skip, names, defaults
-        As in `pgmult.cli.verbs.options_of`.
+    answers : str
+        The verb that answers: `verb`, if it is not `word`.
     ask : callable, optional
         ``ask(run, options, arguments)`` answers instead of the run, with the arguments that the
         options give; None where it has printed the answer.
@@ -50,34 +47,24 @@ class Question:
         Whether the answer is printed as rows of CSV.
     writes : bool
         Whether the answer is a table that ``--out`` can write.
+    how : mapping
+        Other arguments of `pgmult.cli.verbs.options_of`.
     """
 
-    word: str
-    help: str
-    more: Sequence[shared.Option] = ()
-    verb: str = ""
-    first: Sequence[str] = ()
-    required: Sequence[str] = ()
-    only: Sequence[str] | None = None
-    skip: Sequence[str] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    defaults: Mapping[str, object] = field(default_factory=dict)
-    ask: Callable[[StoredRun, Options, dict[str, Any]], Any] | None = None
-    tidy: bool = False
-    writes: bool = True
-
-    @property
-    def answers(self) -> str:
-        """The verb that answers."""
-        return self.verb or self.word.replace("-", "_")
+    def __init__(
+        self, word: str, text: str, more: Sequence[shared.Option] = (), verb: str = "", *,
+        ask: Callable[[StoredRun, Options, dict[str, Any]], Any] | None = None,
+        tidy: bool = False, writes: bool = True, **how: Any,
+    ):  # fmt: skip
+        self.word, self.help, self.more, self.ask = word, text, more, ask
+        self.answers = verb or word.replace("-", "_")
+        self.tidy, self.writes, self.how = tidy, writes, how
 
     def options(self, family: Family) -> list[shared.Option]:
         """Return the options of the verb, and those beside them."""
         from pgmult.cli.verbs import options_of
 
-        how = ("first", "required", "only", "skip", "names", "defaults")
-        verb = family.verbs[self.answers].load()
-        return [*options_of(verb, **{name: getattr(self, name) for name in how}), *self.more]
+        return [*options_of(family.verbs[self.answers].load(), **self.how), *self.more]
 
     def add(self, family: Family, parser: Parser) -> None:
         """Add the options to the parser of the action."""

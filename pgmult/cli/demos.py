@@ -36,11 +36,7 @@ from pgmult.sequences.models.hmm import MultinomialHMM
 from pgmult.topics.data.corpus import Corpus, as_corpus, split_tokens, with_covariates
 from pgmult.topics.models.correlated import CorrelatedTopics
 from pgmult.topics.models.structural import StructuralTopics
-from pgmult.topics.scores.completion import (
-    CompletionScore,
-    DocumentCompletion,
-    unigram_log_predictive,
-)
+from pgmult.topics.scores import completion
 
 Options = argparse.Namespace
 Say = Callable[[str], Any]
@@ -148,7 +144,7 @@ def _topics(options: Options, say: Say) -> Made:
         both = score.score()
         by_unit = both.by_unit if both.by_chain is None else both.by_chain[0]
         scores = {"the model": replace(both, by_unit=by_unit, by_chain=None)}
-        scores["word frequencies"] = unigram_log_predictive(scored, unknown)
+        scores["word frequencies"] = completion.unigram_log_predictive(scored, unknown)
         if run.num_draws == options.draws:
             say("Sampling correlated topics without the columns, to compare")
             scores["topics without columns"] = _without_columns(scored, unknown, options)
@@ -187,12 +183,16 @@ def _frequent(corpus: Corpus, most: int) -> Corpus:
     return replace(frequent, table=corpus.table)
 
 
-def _completion(held_out: Corpus, options: Options) -> DocumentCompletion:
+def _completion(held_out: Corpus, options: Options) -> completion.DocumentCompletion:
     """A score of the words held out, taken often enough in short runs, too."""
-    return DocumentCompletion(held_out, every=max(1, min(_EVERY, options.draws // _EVERY)))
+    return completion.DocumentCompletion(
+        held_out, every=max(1, min(_EVERY, options.draws // _EVERY))
+    )
 
 
-def _without_columns(training: Corpus, held_out: Corpus, options: Options) -> CompletionScore:
+def _without_columns(
+    training: Corpus, held_out: Corpus, options: Options
+) -> completion.CompletionScore:
     """Score of correlated topics on the words held out, after fewer sweeps of one chain."""
     score = _completion(held_out, options)
     with warnings.catch_warnings():

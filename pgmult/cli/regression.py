@@ -1,7 +1,6 @@
 """``pgmult regression``: categories from covariates, groups that pool, shares of a population."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +169,7 @@ ROOM = Room(
         ),
         Question("groups", "Show the effects of the levels of a grouping", first=["column"]),
         Question("variance-shares", "Show how much of the variance each term explains"),
-        replace(CHECK, more=[shared.GAPS], ask=_check),
+        Question(CHECK.word, CHECK.help, [shared.GAPS], ask=_check),
         Question("loo", "Score the prediction of each observation from all others"),
         Question(
             "export", "Write the probabilities in all cells of the data", verb="predict",

@@ -21,19 +21,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from pgmult.core import tables
 from pgmult.core.arguments import as_kind, as_path, as_strings, under_name
 from pgmult.core.labels import Levels, labels_of
-from pgmult.core.tables import (
-    Cells,
-    ExactTable,
-    Lazily,
-    chosen_columns,
-    columns_named,
-    counts_of,
-    exact_columns,
-    one_role_each,
-    rows_in_words,
-)
 from pgmult.core.typing import ArrayLike
 from pgmult.datasets.columns import NA_VALUES, columns_of_file
 from pgmult.datasets.files import errors_at
@@ -52,7 +42,7 @@ _WORDS_EACH = 5  # rows of a document, on average, from which on they may be its
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DataTable(ExactTable):
+class DataTable(tables.ExactTable):
     """Columns by name, a row for each text, count, step or case. Make one with `pgmult.read`.
 
     Notes
@@ -137,7 +127,7 @@ class DataTable(ExactTable):
         if text is None or names is None:
             needed = "text, the column of words, and names, the column of documents"
             raise ValueError(f"{self.source}: count needs {needed}")
-        one_role_each({"text": text, "names": names, "count": count})
+        tables.one_role_each({"text": text, "names": names, "count": count})
         gaps = self.missing(text, names)
         if count is None and gaps.any():
             complete: DataTable = self[~gaps]
@@ -145,7 +135,7 @@ class DataTable(ExactTable):
         labels = labels_of(self[names], names)
         documents, first, codes = np.unique(labels, return_index=True, return_inverse=True)
         counters = [Counter[str]() for _ in documents]
-        counts = [1] * len(self) if count is None else counts_of(self[count], count).tolist()
+        counts = [1] * len(self) if count is None else tables.counts_of(self[count], count).tolist()
         words = labels_of(self[text], text).tolist()
         for code, word, times in zip(codes.tolist(), words, counts, strict=True):
             if times:
@@ -165,10 +155,10 @@ class DataTable(ExactTable):
         """The corpus of a table with a row for each document and a column for each word."""
         from pgmult.datasets.text import normal_form
 
-        columns = columns_named(list(self), wide)
+        columns = tables.columns_named(list(self), wide)
         counters = [Counter[str]() for _ in range(len(self))]
         for name in columns:
-            word, counts = normal_form(name), counts_of(self[name], name)
+            word, counts = normal_form(name), tables.counts_of(self[name], name)
             for i in np.flatnonzero(counts).tolist():
                 counters[i][word] += int(counts[i])
         others = {name: cells for name, cells in self.columns.items() if name not in columns}
@@ -184,7 +174,7 @@ class DataTable(ExactTable):
     def _text_column(self, text: str | None) -> str:
         """The name of the column of texts, which is asked for and not guessed."""
         place = "" if self.source == "the table" else f"{self.source}: "
-        columns = chosen_columns(
+        columns = tables.chosen_columns(
             self.columns, [*self] if text is None else [text], self.source, "text"
         )
         strings = {n: [x for x in c.tolist() if isinstance(x, str)] for n, c in columns.items()}
@@ -211,7 +201,7 @@ class DataTable(ExactTable):
         """
         from pgmult.fields.tables import field_of
 
-        with rows_in_words(self):
+        with tables.rows_in_words(self):
             return field_of(
                 self.computed(count, "count"), inputs=inputs, category=category, count=count,
                 wide=wide, new_inputs=new_inputs, places=places, absent=absent, order=order,
@@ -244,15 +234,15 @@ class DataTable(ExactTable):
         """The table with a column of the combinations of the labels of others, and its name."""
         if not columns:
             raise ValueError("sequence must name at least one column, got none")
-        cells = chosen_columns(self.columns, columns, self.source, "sequence")
+        cells = tables.chosen_columns(self.columns, columns, self.source, "sequence")
         levels, codes = Levels.of(cells)
         name = ":".join(columns)
-        joined = Cells(levels.names[codes], tuple(levels.names.tolist()))
+        joined = tables.Cells(levels.names[codes], tuple(levels.names.tolist()))
         return self._with(name, joined), name
 
-    def _with(self, name: str, cells: Cells) -> "DataTable":
+    def _with(self, name: str, cells: tables.Cells) -> "DataTable":
         """The table with one more column."""
-        every = Lazily([*self.cells, name], lambda x: cells if x == name else self.cells[x])
+        every = tables.Lazily([*self.cells, name], lambda x: cells if x == name else self.cells[x])
         return replace(self, cells=every)
 
     def computed(self, expression: Any, argument: str) -> "DataTable":
@@ -263,7 +253,7 @@ class DataTable(ExactTable):
         from pgmult.formulas.coding import computed_numbers
 
         numbers = computed_numbers(expression, self.cells, len(self), argument)
-        return self if numbers is None else self._with(str(expression), Cells(numbers))
+        return self if numbers is None else self._with(str(expression), tables.Cells(numbers))
 
     def rows(
         self, formula: str, *, weights: str | None = None,
@@ -276,7 +266,7 @@ class DataTable(ExactTable):
         """
         from pgmult.regression.rows import rows_of
 
-        with rows_in_words(self):
+        with tables.rows_in_words(self):
             return rows_of(
                 formula, self.computed(weights, "weights"), weights=weights, ordered=ordered,
                 maps=maps, family=family, unit=unit,
@@ -293,7 +283,7 @@ class DataTable(ExactTable):
         """
         from pgmult.choice.data import choices_of
 
-        with rows_in_words(self):
+        with tables.rows_in_words(self):
             return choices_of(
                 formula, self.computed(weights, "weights"), occasion=occasion,
                 alternative=alternative, base=base, weights=weights, signs=signs, worst=worst,
@@ -358,7 +348,7 @@ def read(
         path = as_path(table, "table")
         cells, lines, part = columns_of_file(path, delimiter, encoding, na_values, time_zone, sheet)
         return DataTable(cells, str(path), lines, part)
-    return DataTable(exact_columns(table, "table", time_zone))
+    return DataTable(tables.exact_columns(table, "table", time_zone))
 
 
 def _corpus_of(

@@ -167,8 +167,8 @@ def forecast(
     data : Sequences, or what the model takes, optional
         Other sequences of the posterior's symbols: their last states come from a particle filter.
     inputs : array, ``(num_sequences, steps, num_inputs)``, or table, optional
-        Inputs of the steps ahead; required where the data have inputs. By a formula they are a table with
-        its columns and those of the sequences and times, if the data were made of a table.
+        Inputs of the steps ahead; required where the data have inputs. By a formula they are a
+        table with its columns and those of the sequences and times, if the data were made of one.
     totals : int or int array, ``(steps,)`` or ``(num_sequences, steps)``, optional
         How many observations each step ahead will have: `Forecast.counts` are drawn of so many.
     levels, max_draws, random_seed
