@@ -298,50 +298,47 @@ def cells_of_file(
     ValueError
         If a column is not there, or the table has no rows.
     """
-    form = "" if files.is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
-    columns: Iterable[str]
+    empty = True
+    for row in _each_row(path, names, delimiter, encoding, meter):
+        empty = False
+        yield row
+    if empty:
+        raise ValueError(f"{path}: the table has no rows")
 
-    def check() -> None:
+
+def _each_row(
+    path: Path, names: Sequence[str], delimiter: Any, encoding: str | None, meter: files.Meter
+) -> Iterator[tuple[Any, ...]]:
+    def check(columns: Iterable[str]) -> None:
         if unknown := [name for name in names if name not in columns]:
             split = "" if delimiter is None else f" with delimiter {delimiter!r}"
             there = f"{list(columns)[:_SHOWN]}{split}"
             raise ValueError(f"{path}: the table has no column {unknown[0]!r} among {there}")
 
-    rows: Iterator[Any]
-    if form in files.LINES:  # whose columns are known once all rows are read
-        columns = dict[str, None]()
-        rows = _json_cells(_json_lines(path, encoding, meter=meter), names, columns)
+    form = "" if files.is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
+    if form in files.LINES:
+        seen = dict[str, None]()
+        for record in _json_lines(path, encoding, meter=meter):
+            seen |= dict.fromkeys(record)
+            yield tuple(map(record.get, names))
+        check(seen or names)
     elif form == ".parquet":
-        file = _parquet(path)
-        columns = file.schema_arrow.names
-        check()
-        rows = _parquet_cells(file, names, meter)
+        with _parquet(path) as file:
+            check(file.schema_arrow.names)
+            for batch in file.iter_batches(columns=list(names)):
+                meter.done += meter.total * batch.num_rows // file.metadata.num_rows
+                yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
     elif form in files.DELIMITED:
-        _, table = _csv_rows(path, delimiter, encoding, meter)
-        columns = header = next(table)
-        check()
+        _, rows = _csv_rows(path, delimiter, encoding, meter)
+        header = next(rows)
+        check(header)
         places = [header.index(name) for name in names]
-        cells = ((row[j].strip() for j in places) for row in table)
-        rows = (tuple(None if x in NA_VALUES else x for x in row) for row in cells)
+        cells = ((row[j].strip() for j in places) for row in rows)
+        yield from (tuple(None if x in NA_VALUES else x for x in row) for row in cells)
     else:
-        columns = whole = columns_of_file(path, delimiter, encoding)[0]
-        check()
-        rows = zip(*(whole[name].values.tolist() for name in names), strict=True)
-    empty = True
-    for row in rows:
-        empty = False
-        yield row
-    if empty:
-        raise ValueError(f"{path}: the table has no rows")
-    check()
-
-
-def _json_cells(
-    records: Iterable[dict[str, object]], names: Sequence[str], columns: dict[str, None]
-) -> Iterator[tuple[object, ...]]:
-    for row in records:
-        columns |= dict.fromkeys(row)
-        yield tuple(map(row.get, names))
+        whole = columns_of_file(path, delimiter, encoding)[0]
+        check(whole)
+        yield from zip(*(whole[name].values.tolist() for name in names), strict=True)
 
 
 def _parquet(path: Path) -> "ParquetFile":
@@ -353,17 +350,6 @@ def _parquet(path: Path) -> "ParquetFile":
         raise ImportError(f"{path} needs pyarrow to be read: {advice}") from None
     with files.errors_at(path, "not a Parquet file", (ValueError, ArrowException)):
         return parquet.ParquetFile(path)
-
-
-def _parquet_cells(
-    file: "ParquetFile", names: Sequence[str], meter: files.Meter
-) -> Iterator[tuple[Any, ...]]:
-    with file:
-        read = 0
-        for batch in file.iter_batches(columns=list(names)):
-            read += batch.num_rows
-            meter.done = meter.total * read // file.metadata.num_rows
-            yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
 
 def _of_arrow(column: Any) -> Any:
