@@ -256,8 +256,7 @@ def _without_thousands(
             return [cell and cell.replace(",", "") for cell in cells]
     elif example and not decimal_points and all(map(_POINT_AND_THREE.fullmatch, written)):
         read = f"all points stand before three digits; {example} is read as a number with decimals"
-        advice = "if points are marks of thousands, take them out of the file"
-        warnings.warn(f"{name}: {read} ({advice})", stacklevel=2)
+        warnings.warn(f"{name}: {read} (take out points that mark thousands)", stacklevel=2)
     return cells
 
 
@@ -310,10 +309,9 @@ def _each_row(
     path: Path, names: Sequence[str], delimiter: Any, encoding: str | None, meter: files.Meter
 ) -> Iterator[tuple[Any, ...]]:
     def check(columns: Iterable[str]) -> None:
-        if unknown := [name for name in names if name not in columns]:
-            split = "" if delimiter is None else f" with delimiter {delimiter!r}"
-            there = f"{list(columns)[:_SHOWN]}{split}"
-            raise ValueError(f"{path}: the table has no column {unknown[0]!r} among {there}")
+        if odd := [name for name in names if name not in columns]:
+            how = "" if delimiter is None else f" with delimiter {delimiter!r}"
+            raise ValueError(f"{path}: no column {odd[0]!r} among {list(columns)[:_SHOWN]}{how}")
 
     form = "" if files.is_pattern(path) or path.is_dir() else _form_of(path, delimiter)
     if form in files.LINES:
@@ -346,8 +344,7 @@ def _parquet(path: Path) -> "ParquetFile":
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        advice = "pip install pyarrow (or save it as .csv)"
-        raise ImportError(f"{path} needs pyarrow to be read: {advice}") from None
+        raise ImportError(f"{path} needs pyarrow: pip install pyarrow (or save as .csv)") from None
     with files.errors_at(path, "not a Parquet file", (ValueError, ArrowException)):
         return parquet.ParquetFile(path)
 

@@ -233,8 +233,8 @@ def _checked_encoding(encoding: str) -> str:
     try:
         "".encode(as_kind(encoding, "encoding", str))
     except (LookupError, UnicodeError, ValueError):
-        known = f"encoding must be one that Python knows, got {encoding!r}"
-        raise ValueError(f"{known} (such as 'utf-8', 'latin-1')") from None
+        known = "one that Python knows, such as 'latin-1'"
+        raise ValueError(f"encoding must be {known}, got {encoding!r}") from None
     return encoding
 
 
@@ -283,8 +283,7 @@ def encoding_of(path: Path, asked: str | None = None) -> str:
         word = re.search(rb"[\w\x80-\xff]*[\x80-\xff][\w\x80-\xff]*", start)
         read = f"{path} is not UTF-8 and is read as cp1252, which Windows writes"
         such_as = word[0][:30].decode("cp1252") if word else ""
-        advice = "if that is not right, pass encoding= with the encoding of the file"
-        warnings.warn(f"{read}: {such_as!r} ({advice})", stacklevel=2)
+        warnings.warn(f"{read}: {such_as!r} (if that is wrong, pass encoding=)", stacklevel=2)
         return "cp1252"
     return "utf-8"
 

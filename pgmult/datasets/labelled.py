@@ -111,12 +111,10 @@ def _of_r(path: Path, chosen: str | None, time_zone: str | None) -> Mapping[str,
         times = {name: x.dt.tz_localize("UTC").dt.tz_convert(zone) for name, x in times.items()}
     elif times:
         read = f"times such as {next(iter(times))!r} are those of clocks in UTC"
-        why = "since pyreadr does not read their zone (pass time_zone= with it)"
-        warnings.warn(f"{path}: {read}, {why}", stacklevel=2)
+        warnings.warn(f"{path}: {read} (pass time_zone= with their zone)", stacklevel=2)
     if _has_lost_labels(path):
-        read = "whose labels and declared missing values pyreadr does not read: they are numbers"
-        labelled = f"{path}: some columns are haven's labelled ones, {read}"
-        warnings.warn(f"{labelled} (haven::write_sav keeps all)", stacklevel=2)
+        lost = "labels and declared missing values pyreadr does not read: they are numbers"
+        warnings.warn(f"{path}: {lost} (haven::write_sav keeps these)", stacklevel=2)
     columns = exact_columns(frame.assign(**times), str(path), time_zone)
     return {name: _whole(cells) for name, cells in columns.items()}
 

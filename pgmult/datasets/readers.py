@@ -168,8 +168,7 @@ def refuse_choices(
         counted = f"{source.path} holds counts already ({source.kind})"
         raise ValueError(f"{counted}: {', '.join(choices)} cannot be applied")
     if source.kind not in ("LDA-C", "sparse matrix") and vocabulary is not None:
-        what = f"{source.path} is a {source.kind}"
-        raise ValueError(f"{what}: a vocabulary is for files of counts")
+        raise ValueError(f"{source.path} is a {source.kind}: a vocabulary is for files of counts")
 
 
 def read_ldac(path: str | os.PathLike[str], vocabulary: Vocabulary | None = None) -> Corpus:
@@ -337,9 +336,7 @@ def texts_in(folder: Path) -> list[Path]:
     """The files of text in a folder and below, in the order of their names."""
     texts = sorted(f for f in folder.rglob("*") if f.is_file() and files.suffix_of(f) == ".txt")
     if not texts:
-        raise ValueError(
-            f"{folder}: no .txt or .txt.gz file in this folder or below; path must have some"
-        )
+        raise ValueError(f"path {folder} has no .txt or .txt.gz file in this folder or below")
     return texts
 
 

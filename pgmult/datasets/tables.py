@@ -125,8 +125,7 @@ class DataTable(tables.ExactTable):
         from pgmult.datasets.text import normal_form
 
         if text is None or names is None:
-            needed = "text, the column of words, and names, the column of documents"
-            raise ValueError(f"{self.source}: count needs {needed}")
+            raise ValueError(f"{self.source}: count needs text, of words, and names, of documents")
         tables.one_role_each({"text": text, "names": names, "count": count})
         gaps = self.missing(text, names)
         if count is None and gaps.any():

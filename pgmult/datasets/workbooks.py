@@ -49,8 +49,8 @@ def workbook_rows(path: Path, sheet: str | None, starts: list[int]) -> Iterator[
         note = rows.pop()[0]
         starts.pop()
     if note:
-        left_out = f"a note below the table is left out, {note[:60]!r}"
-        warnings.warn(f"{path}, sheet {name!r}: {left_out}", stacklevel=2)
+        said = f"a note below the table is left out, {note[:60]!r}"
+        warnings.warn(f"{path}, sheet {name!r}: {said}", stacklevel=2)
     header = [cell or f"column {j}" for j, cell in enumerate(names, start=1)]
     refuse_repeated(header, f"{path}, sheet {name!r}")
     yield header

@@ -231,7 +231,7 @@ class TestBadInput:
             (corpus, "--min-count", 2): "min_count cannot be applied",
             (wide,): "wide.dat, line 1: expected a number below 2**31 - 1, got 2147483648",
             (table, "--column", "body"): "';' stand in the header; say which one",
-            (table, "--column", "body", "--encoding", "nope"): "one that Python knows, got 'nope'",
+            (table, "--column", "body", "--encoding", "nope"): "such as 'latin-1', got 'nope'",
             (cut,): "cut.dat.gz: damaged or truncated gzip data",
         }.items():
             assert expected in self.complaint(capsys, "topics", "fit", *arguments, *out)
