@@ -228,11 +228,9 @@ def _fields(options: Options, say: Say) -> Made:
     years = every.columns["year"]
     hidden = (rng.random(len(chosen)) < 0.1) | (years == years.max())
     held_out = np.where(hidden[:, None], chosen, 0)
-    say(
-        f"{int(every.counts.sum()):,} newborn girls with {every.num_categories} names, by state,"
-        f" every tenth year, 1960 to 2010. The model sees {_SEEN} of each state and year, but for a"
-        " tenth of these, and nothing of 2010"
-    )
+    girls = f"{int(every.counts.sum()):,} newborn girls with {every.num_categories} names"
+    say(f"{girls}, by state, every tenth year, 1960 to 2010. The model sees {_SEEN} of each state")
+    say("and year, but for a tenth of these, and nothing of 2010")
     covariance = 1.0 * Matern(1.5, 10.0, active=[0]) * GreatCircle(1000.0, 1, 2)
     return Made(
         MultinomialGP(covariance, overdispersion=0.05), every.with_counts(chosen - held_out),
@@ -269,11 +267,8 @@ def _sequences(options: Options, say: Say) -> Made:
     data, later = rain_by_week().split(-_AHEAD)
     assert data.alphabet is not None
     dry = data.alphabet.tolist().index("dry")
-    say(
-        f"{7 * _WEEKS:,} days of Seattle, 2012 to 2015, in weeks: dry, light rain and heavy rain"
-        f" ({_HEAVY:.0f} millimetres or more); the last {_AHEAD} weeks are hidden from the model,"
-        " and it is not given the season"
-    )
+    say(f"{7 * _WEEKS:,} days of Seattle, 2012 to 2015: dry, light rain, {_HEAVY:.0f} mm or more")
+    say(f"The last {_AHEAD} weeks are hidden from the model, and it is not given the season")
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
 
@@ -308,11 +303,8 @@ def _regression(options: Options, say: Say) -> Made:
     people = read({name: table[name].repeat(often) for name in ("sex", "department", "decision")})
     admitted = people["decision"] == "admitted"
     raw = [100.0 * admitted[people["sex"] == sex].mean() for sex in ("women", "men")]
-    say(
-        f"{len(admitted):,} applicants to six departments of the University of California,"
-        f" Berkeley, 1973: {raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women"
-    )
-
+    say(f"{len(admitted):,} applicants to six departments of Berkeley, 1973")
+    say(f"{raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women")
     return Made(
         AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),
         "Admissions to Berkeley, 1973",

@@ -597,8 +597,8 @@ class Guesses:
 
     def without_outcome(self) -> str:
         """What a table without an outcome would need."""
-        used = {*self.identifiers, self.time}
-        numbers = [c for c in self.columns if c.is_number and c not in used and not c.is_time]
+        others = [c for c in self.columns if not c.is_time and c not in self.identifiers]
+        numbers = [c for c in others if c.is_number]
         events = [c for c in numbers if c.kind == "whole numbers" and min(c.counts) == 0]
         said = "No column looks like an outcome of categories or counts."
         if events:
