@@ -59,7 +59,7 @@ from pgmult.priors import Horseshoe
 from pgmult.regression.data import AdditiveRows, scattered
 from pgmult.regression.family import REGRESSION
 from pgmult.regression.models.blocks import Contrasts, Ordered, ScoreBlocks, Structure
-from pgmult.regression.models.links import Link, Rates, link_of
+from pgmult.regression.models.links import Link, link_of
 from pgmult.regression.models.sampler import AdditiveRegressionState, RegressionSampler, SizePrior
 from pgmult.variational.sites import CountSite
 
@@ -223,15 +223,13 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
     def log_likelihood(self, state: AdditiveRegressionState, data: AdditiveRows) -> float:
         """Log probability of the counts, without multinomial coefficients."""
         (size,) = self.sizes(state.hyperparameters[None], data).tolist()
-        link, scores = self.probability_link(data), self.predictors(state, data)
-        if isinstance(link, Rates):
+        if data.is_events:
             events = CountSite(data.counts[:, 0].astype(np.float64), size, data.times)
-            rows = events.value(scores[:, 0])
-        elif data.scatters:
-            rows = scattered(data.counts, link.probs(scores), size)
-        else:
-            rows = link.log_likelihood(scores, data.counts)
-        return float(rows.sum())
+            return float(events.value(self.predictors(state, data)[:, 0]).sum())
+        probs = self.probs(state, data)
+        if data.scatters:
+            return float(scattered(data.counts, probs, size).sum())
+        return float(np.sum(data.counts * np.log(np.maximum(probs, 1e-300))))
 
     def sizes(self, hyperparameters: FloatArray, data: AdditiveRows) -> FloatArray:
         """Sizes of negative binomial counts, or concentrations of counts that scatter, by draw.

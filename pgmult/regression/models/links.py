@@ -7,7 +7,6 @@ score for each category of a softmax, log odds of each category or a higher one,
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_expit, log_softmax
 
 from pgmult.core.typing import FloatArray
 from pgmult.links import StickBreaking
@@ -34,10 +33,6 @@ class Softmax:
         shares /= shares.sum(axis=0)
         return np.moveaxis(shares, 0, -1)
 
-    def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
-        """Log likelihood of each row, without multinomial coefficients."""
-        return np.asarray(np.sum(counts * log_softmax(scores, axis=-1), axis=-1))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cumulative:
@@ -46,15 +41,6 @@ class Cumulative:
     With s_k > s_{k+1}, category k has probability sigma(s_k) - sigma(s_{k+1}), which is
     sigma(s_k) sigma(-s_{k+1}) (1 - exp(s_{k+1} - s_k)).
     """
-
-    def log_probs(self, scores: FloatArray) -> FloatArray:
-        """Logarithms of the probabilities; -inf where scores are not in order."""
-        gap = np.maximum(scores[..., :-1] - scores[..., 1:], 0.0)
-        with np.errstate(divide="ignore"):
-            between = np.log(-np.expm1(-gap))
-        below, above = log_expit(-scores), log_expit(scores)
-        middle = above[..., :-1] + below[..., 1:] + between
-        return np.concatenate([below[..., :1], middle, above[..., -1:]], axis=-1)
 
     def probs(self, scores: FloatArray) -> FloatArray:
         """Probabilities of the categories; 0 for one whose scores are not in order."""
@@ -66,11 +52,6 @@ class Cumulative:
         probs = np.concatenate([below[:1], above[:-1] * below[1:] * between, above[-1:]])
         probs /= probs.sum(axis=0)
         return np.moveaxis(probs, 0, -1)
-
-    def log_likelihood(self, scores: FloatArray, counts: FloatArray) -> FloatArray:
-        """Log likelihood of each row, without multinomial coefficients."""
-        log_probs = self.log_probs(scores)
-        return np.asarray(np.sum(counts * np.where(counts > 0.0, log_probs, 0.0), axis=-1))
 
 
 Link = StickBreaking | Softmax | Cumulative | Rates
