@@ -39,9 +39,9 @@ hyperparameters.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,15 +55,54 @@ from pgmult.core.typing import Array, BoolArray, FloatArray, Generator, Observed
 from pgmult.formulas.design import Design
 from pgmult.latent.approximation import Approximation
 from pgmult.latent.predictors import Latent, as_priors, check_priors, latent_of, prior_rows
+from pgmult.links import StickBreaking
 from pgmult.priors import Horseshoe
-from pgmult.regression.data import AdditiveRows, scattered
+from pgmult.regression.data import MOST_EVENTS, AdditiveRows, scattered
 from pgmult.regression.family import REGRESSION
 from pgmult.regression.models.blocks import Contrasts, Ordered, ScoreBlocks, Structure
-from pgmult.regression.models.links import Link, link_of
 from pgmult.regression.models.sampler import AdditiveRegressionState, RegressionSampler, SizePrior
 from pgmult.variational.sites import CountSite
 
 LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]
+
+
+class Link(NamedTuple):
+    """How scores of rows, ``(..., num_scores)``, become probabilities, or means of events."""
+
+    probs: Callable[[FloatArray], FloatArray]
+
+
+def _rates(psi: FloatArray) -> FloatArray:
+    """Mean numbers of events, exp psi."""
+    return np.asarray(np.exp(np.minimum(psi, MOST_EVENTS)))
+
+
+def _softmax(scores: FloatArray) -> FloatArray:
+    """Probabilities of categories with a score each (McFadden 1974)."""
+    columns = np.ascontiguousarray(np.moveaxis(scores, -1, 0))  # sums of few are slow by rows
+    shares = np.exp(columns - columns.max(axis=0))
+    shares /= shares.sum(axis=0)
+    return np.moveaxis(shares, 0, -1)
+
+
+def _cumulative(scores: FloatArray) -> FloatArray:
+    """Probabilities of categories in an order; 0 for one whose scores are not (McCullagh 1980).
+
+    Score s_k is the log odds of category k or a higher one, k = 1..K - 1. With s_k > s_{k+1},
+    category k has probability sigma(s_k) - sigma(s_{k+1}), which is sigma(s_k) sigma(-s_{k+1}) (1 -
+    exp(s_{k+1} - s_k)).
+    """
+    s = np.ascontiguousarray(np.moveaxis(scores, -1, 0))  # sums of few are slow by rows
+    tail = np.exp(-np.abs(s))
+    small, large = tail / (1.0 + tail), 1.0 / (1.0 + tail)
+    above, below = np.where(s > 0.0, large, small), np.where(s > 0.0, small, large)
+    between = -np.expm1(-np.maximum(s[:-1] - s[1:], 0.0))
+    probs = np.concatenate([below[:1], above[:-1] * below[1:] * between, above[-1:]])
+    probs /= probs.sum(axis=0)
+    return np.moveaxis(probs, 0, -1)
+
+
+_LINKS = {"log": _rates, "softmax": _softmax, "cumulative": _cumulative}  # others are sticks
 
 
 def _names(value: object, name: str) -> tuple[str, ...]:
@@ -172,10 +211,11 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             "weight": latent.names, "sd": latent.sd_names,
         }  # fmt: skip
 
-    def probability_link(self, data: AdditiveRows) -> Link:
-        """The link from scores to probabilities."""
+    def probability_link(self, data: AdditiveRows) -> StickBreaking | Link:
+        """The link from scores to probabilities, or to mean numbers of events."""
         data = self.as_data(data)
-        return link_of(data, self.link_name(data))
+        name = self.link_name(data)
+        return Link(_LINKS[name]) if name in _LINKS else StickBreaking(data.order)
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.
