@@ -66,7 +66,7 @@ from pgmult.variational.sites import CountSite
 LinkName = Literal["auto", "softmax", "cumulative", "stick_breaking"]
 
 
-class Link(NamedTuple):
+class ScoreLink(NamedTuple):
     """How scores of rows, ``(..., num_scores)``, become probabilities, or means of events."""
 
     probs: Callable[[FloatArray], FloatArray]
@@ -211,11 +211,11 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             "weight": latent.names, "sd": latent.sd_names,
         }  # fmt: skip
 
-    def probability_link(self, data: AdditiveRows) -> StickBreaking | Link:
+    def probability_link(self, data: AdditiveRows) -> StickBreaking | ScoreLink:
         """The link from scores to probabilities, or to mean numbers of events."""
         data = self.as_data(data)
         name = self.link_name(data)
-        return Link(_LINKS[name]) if name in _LINKS else StickBreaking(data.order)
+        return ScoreLink(_LINKS[name]) if name in _LINKS else StickBreaking(data.order)
 
     def latent(self, data: AdditiveRows, design: Design | None = None) -> Latent:
         """The latent Gaussian at the data's rows, or at those of another design.
