@@ -185,24 +185,23 @@ class Coding:
         return value
 
     def _operation(self, node: Call, left: Node, right: Node, rows: Columns) -> FloatArray:
-        operator = node.function
+        sign = node.function
         column = self._column(left.name, rows) if isinstance(left, Name) else None
-        if operator in ("==", "!=") and isinstance(column, _Labels):
+        if sign in ("==", "!=") and isinstance(column, _Labels):
             if not isinstance(right, Text | Number):
                 self._refuse(f"labels are compared with a label, got {node}")
             asked = right.text if isinstance(right, Text) else right.value
             same = column.codes == find_labels(column.levels, [asked], _title(left))[0]
-            return np.asarray(same == (operator == "=="), dtype=np.float64)
+            return np.asarray(same == (sign == "=="), dtype=np.float64)
         if isinstance(right, Text) and (j := date_at(left, rows)) is not None:
             try:
                 right = Number(float(rows.days_of(j, [right.text])[0]))
             except ValueError:
                 self._refuse(f"{left} is compared with a date (1999-12-31), got {right}")
-        first, second = (
-            operand.value if isinstance(operand, Number) else self._number(operand, rows, operator)
-            for operand in (left, right)
-        )
-        result = np.asarray(OPERATORS[operator](first, second), dtype=np.float64)
+        both = [
+            x.value if isinstance(x, Number) else self._number(x, rows, sign) for x in (left, right)
+        ]
+        result = np.asarray(OPERATORS[sign](*both), dtype=np.float64)
         return result if result.ndim else np.full(len(rows.values), float(result))
 
     def _basis(self, node: Call, first: Node, rows: Columns) -> FloatArray:

@@ -386,10 +386,9 @@ def _are_numbers(name: str, cells: Cells) -> bool:
         return False
     kinds = {type(cell) for cell in cells.values.tolist()} if kind == "O" else set()
     are_labels = [issubclass(one, str | bool) for one in kinds]
-    if kinds and all(issubclass(one, int | float) for one in kinds) and not any(are_labels):
-        return True
-    if kinds and all(are_labels):
-        return False
+    are_numbers = [issubclass(one, int | float) and one is not bool for one in kinds]
+    if kinds and (all(are_numbers) or all(are_labels)):
+        return all(are_numbers)
     if any(issubclass(one, str) for one in kinds):
         raise TypeError(f"column {name!r} must hold numbers or labels, it mixes the two")
     type_name = next((one.__name__ for one in kinds), str(cells.values.dtype))

@@ -27,6 +27,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -114,10 +115,7 @@ class GroupTerm:
         """The term as a formula writes it."""
         return self.name if self.kind in ("walk", "map") else f"({self.name})"
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The columns whose combinations are the levels."""
-        return self.known.columns
+    variables = property(attrgetter("known.columns"))  # whose combinations are the levels
 
     @property
     def width(self) -> int:
@@ -206,20 +204,13 @@ class BasisTerm:
     expressions: tuple[str, ...]
     factors: tuple[str, ...]
 
-    @property
-    def title(self) -> str:
-        """The term as a formula writes it."""
-        return self.name
+    title = property(attrgetter("name"))  # as a formula writes it
+    design = property(attrgetter("basis"))
 
     @property
     def size(self) -> int:
         """How many effects it has."""
         return len(self.levels)
-
-    @property
-    def design(self) -> FloatArray:
-        """Its rows, ``(num_rows, size)``."""
-        return self.basis
 
     def unseen(self) -> FloatArray:
         """Zeros: it is known everywhere."""

@@ -214,13 +214,10 @@ class Analysis:
     def of(cls, precision: Any) -> "Analysis":
         """Analyse a symmetric scipy.sparse array of compressed rows, its entries in order."""
         size, lengths = precision.shape[0], np.diff(precision.indptr)
-        away = precision.copy()
-        away.data = np.ones(precision.nnz)
-        away = away + sparse.diags_array(2.0 * lengths)  # dominant diagonal
-        lu = splu(
-            away.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )  # fmt: skip
+        ones = sparse.csr_array((np.ones(precision.nnz), precision.indices, precision.indptr))
+        away = ones + sparse.diags_array(2.0 * lengths)  # dominant diagonal
+        how: Any = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
+        lu = splu(away.tocsc(), diag_pivot_thresh=0.0, **how)
         place = np.asarray(lu.perm_c, dtype=np.int64)
         rows, columns = place[np.repeat(np.arange(size), lengths)], place[precision.indices]
         entries = np.flatnonzero(rows <= columns)
@@ -253,10 +250,8 @@ class SparseFactor:
         numpy.linalg.LinAlgError
             If it is not positive definite.
         """
-        lower, proper = sparse_cholesky.factor(
-            analysis.upper_indptr, analysis.upper_rows, precision.data[analysis.entries],
-            analysis.parent, analysis.starts,
-        )  # fmt: skip
+        upper = analysis.upper_indptr, analysis.upper_rows, precision.data[analysis.entries]
+        lower, proper = sparse_cholesky.factor(*upper, analysis.parent, analysis.starts)
         if not proper:
             raise np.linalg.LinAlgError("a sparse precision is not positive definite")
         return cls(lower, analysis.order)

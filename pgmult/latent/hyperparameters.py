@@ -133,11 +133,9 @@ def laplace(log_density: Density, start: FloatArray, slopes: Slopes = None) -> L
     def loss(x: FloatArray) -> float:
         return at_start - log_density(x)
 
-    mode = minimize(
-        loss, start, jac=slopes and (lambda x: -slopes(x)), method="L-BFGS-B",
-        bounds=[(x - _REACH, x + _REACH) for x in start],
-        options={"ftol": 1e-5, "eps": 1e-4},
-    )  # fmt: skip
+    bounds, options = [(x - _REACH, x + _REACH) for x in start], {"ftol": 1e-5, "eps": 1e-4}
+    jac = slopes and (lambda x: -slopes(x))
+    mode = minimize(loss, start, jac=jac, method="L-BFGS-B", bounds=bounds, options=options)
     values, vectors = np.linalg.eigh(_curvature(loss, mode.x, slopes))
     cov = (vectors / np.maximum(np.abs(values), _LEAST_CURVATURE)) @ vectors.T
     return Leaning(mode.x, np.linalg.cholesky(cov), np.zeros(len(start)))

@@ -172,10 +172,8 @@ def _coefficients(design: Design, priors: Priors, columns: slice | NDArray[Any])
         return _Piece(Fixed(len(names), scales), matrix, names)
     learned = [i for i, name in enumerate(names) if name not in ("Intercept", *priors)]
     is_local = isinstance(shared, Horseshoe)
-    prior = Shrunk(
-        np.zeros(len(names)) + scales, np.array(learned, dtype=np.int64), shared.scale,
-        getattr(shared, "dof", 1.0), is_local,
-    )  # fmt: skip
+    every, which = np.zeros(len(names)) + scales, np.array(learned, dtype=np.int64)
+    prior = Shrunk(every, which, shared.scale, getattr(shared, "dof", 1.0), is_local)
     local = [f"fixed[{names[i]}]" for i in learned] if is_local else []
     return _Piece(prior, matrix, names, sds=("fixed", *local))
 

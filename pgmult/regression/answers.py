@@ -427,11 +427,10 @@ def groups(
     draws = draws - draws.mean(axis=1, keepdims=True)
     mean = draws.mean(axis=0)
     order = np.argsort(mean[:, int(np.ptp(mean, axis=0).argmax())], kind="stable")[::-1]
+    from_mean = f"differences from the mean level of {name}, everything else unchanged"
     return Estimand(
         draws[:, order], (name, "category"), {name: levels[order], "category": data.categories},
-        caption=f"{data.quantity}: differences from the mean level of {name}, everything else"
-        " unchanged.",
-        probability=probability, is_difference=True,
+        caption=f"{data.quantity}: {from_mean}.", probability=probability, is_difference=True,
     )  # fmt: skip
 
 

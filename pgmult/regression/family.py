@@ -8,11 +8,10 @@ _WORDS = {
     "reports": "report",
 }
 
-REGRESSION = Family(
-    "regression",
-    {
-        word: Verb(f"pgmult.regression.{module}:{word}", ("AdditiveRegression",), ("weights",))
-        for module, words in _WORDS.items()
-        for word in words.split()
-    },
-)
+_VERBS = {
+    word: Verb(f"pgmult.regression.{module}:{word}", ("AdditiveRegression",), ("weights",))
+    for module, words in _WORDS.items()
+    for word in words.split()
+}
+
+REGRESSION = Family("regression", _VERBS)

@@ -142,11 +142,10 @@ def rows_of(
             raise ValueError(f"ordered must be left out for events, got {brief(ordered)}")
         design, cells = distinct_rows(design, counts)
         entries = np.column_stack([cells, times])[times > 0] if times.dtype.kind == "i" else None
-        return AdditiveRows(
-            counts[np.unique(cells, return_index=True)[1]], design, np.zeros(1, dtype=np.int64),
-            np.asarray(categories), family, np.bincount(cells, times).astype(np.float64),
-            entries=entries, unit=unit,
-        )  # fmt: skip
+        first, people = np.unique(cells, return_index=True)[1], np.bincount(cells, times)
+        order, names = np.zeros(1, dtype=np.int64), np.asarray(categories)
+        parts = counts[first], design, order, names, family, people.astype(np.float64), entries
+        return AdditiveRows(*parts, unit=unit)
     if ordered is None:
         ordered = outcome is not None and outcome.is_ordered
     if is_ordered := ordered is not False:
@@ -178,10 +177,8 @@ def rows_of(
         order = order[::-1].copy()
     elif len(order) > 2 and not is_ordered:
         order = np.argsort(-sums.sum(axis=0), kind="stable")
-    return AdditiveRows(
-        sums, design, order, np.asarray(categories), family, entries=entries,
-        is_ordered=is_ordered, unit=unit,
-    )  # fmt: skip
+    names = np.asarray(categories)
+    return AdditiveRows(sums, design, order, names, family, None, entries, is_ordered, unit)
 
 
 def _refuse_total(parsed: Formula, counts: NDArray[Any], categories: Sequence[str]) -> None:

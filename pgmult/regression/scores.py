@@ -139,10 +139,8 @@ class LeaveOneOut(Answer):
     def score(self, chosen: IntArray | None = None) -> Score:
         """Scores for comparisons, by observation, or in another order of their kinds."""
         units = np.repeat(np.arange(len(self.counts)), self.counts) if chosen is None else chosen
-        return Score(
-            self.log_p[units], np.ones(len(units), dtype=np.int64), self.by_chain[:, units],
-            self.num_rough / max(int(self.counts.sum()), 1),
-        )  # fmt: skip
+        rough, once = self.num_rough / self.counts.sum(), np.ones(len(units), dtype=np.int64)
+        return Score(self.log_p[units], once, self.by_chain[:, units], float(rough))
 
 
 def loo(run: Posterior, *, max_draws: int = 1000) -> LeaveOneOut:
@@ -308,8 +306,7 @@ def _scored(run: Posterior, held_out: object, max_draws: int) -> Score:
 
 def _score(log_p: FloatArray, counts: IntArray) -> Score:
     """Score so many observations of each kind."""
-    units = np.repeat(np.arange(len(counts)), counts)
-    return Score(log_p[units], np.ones(len(units), dtype=np.int64))
+    return Score(np.repeat(log_p, counts), np.ones(counts.sum(), dtype=np.int64))
 
 
 def _rivals(data: AdditiveRows, held_out: object) -> dict[str, Score]:

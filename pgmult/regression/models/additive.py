@@ -189,9 +189,8 @@ class AdditiveRegression(Sampled[AdditiveRows, AdditiveRegressionState], Checked
             return "log"
         if data.num_categories == 2:
             return "logistic"
-        name: str = self.link
-        if name == "auto":
-            name = "cumulative" if data.is_ordered else "softmax"
+        by_default = "cumulative" if data.is_ordered else "softmax"
+        name = by_default if self.link == "auto" else str(self.link)
         if data.scatters and name != "softmax":
             hint = 'family="categories" is of rows that do not'
             raise ValueError(f"rows that scatter have the softmax link, got {name!r} ({hint})")
