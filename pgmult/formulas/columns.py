@@ -110,12 +110,14 @@ def as_mapping(covariates: object, names: Sequence[str] | None) -> Mapping[str, 
     except ValueError as error:
         raise ValueError(f"covariates must be columns or a matrix: {error}") from None
     if matrix.ndim != 2:
-        raise ValueError(f"covariates must be columns by name or a matrix, got {brief(covariates)}")
+        what = "a mapping of columns, a DataFrame or a matrix (documents, covariates)"
+        got = f"{type(covariates).__name__} with shape {matrix.shape}"
+        raise ValueError(f"covariates must be {what}, got {got}")
     width = matrix.shape[1]
     names = [f"x{j}" for j in range(width)] if names is None else as_strings(names, "names")
     if len(names) != width or len(set(names)) < len(names):
-        listed = ", ".join(names)
-        raise ValueError(f"covariates must have columns of the names {listed}, got {width} columns")
+        listed = f"each with its own name (names: {', '.join(names)})"
+        raise ValueError(f"covariates must have {len(names)} columns, {listed}, got {width}")
     return dict(zip(names, matrix.T, strict=True))
 
 
@@ -165,7 +167,8 @@ def cells_of_rows(table: Mapping[str, object], name: str, num_rows: int) -> Cell
         raise ValueError(f"covariates must have a column {name!r}, got {', '.join(table)}")
     column = [table[name]] * num_rows if _is_single(table[name]) else table[name]
     if (shape := np.shape(_values(column))) != (num_rows,):
-        raise ValueError(f"column {name!r} of covariates must have {num_rows} values, got {shape}")
+        each = f"one value for each of the {num_rows} rows (documents of the corpus)"
+        raise ValueError(f"column {name!r} of covariates must have {each}, got shape {shape}")
     if isinstance(column, np.ma.MaskedArray):
         column = [None if x is np.ma.masked else x for x in column]
     cells = exact(column, repr(name))
