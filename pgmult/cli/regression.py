@@ -79,9 +79,8 @@ def _margins(table: object, options: argparse.Namespace) -> tuple[str, dict[Any,
 
     columns = as_columns(shared.read_table(table, options), "margins")
     if len(columns) != 2:
-        has = ", ".join(columns)
         what = "tables of two columns, labels and people"
-        raise ValueError(f"--margins must be {what}; {table} has {has}")
+        raise ValueError(f"--margins must be {what}; {table} has {', '.join(columns)}")
     (column, labels), (_, people) = columns.items()
     if people.dtype.kind not in "iuf":
         raise ValueError(f"--margins must have numbers of people in its second column, in {table}")

@@ -487,8 +487,7 @@ class Areas(Term):
         """Draw from their priors."""
         least = 1.0 / (1.0 + math.exp(_MOST_LOG_ODDS))
         share = rng.uniform(least, 1.0 - least)
-        sd = _sample_half_t(rng, self.scale, self.dof, 1)
-        return np.append(sd, math.log(share / (1.0 - share)))
+        return np.append(Term.sample(self, rng), math.log(share / (1.0 - share)))
 
     def log_prior(self, x: FloatArray) -> float:
         """The half-t density, and the logistic one of log odds."""

@@ -72,5 +72,4 @@ def rake(
         if max(np.abs(gap).max() for gap in gaps) <= _CLOSE * total:
             return raked
     contradict = f"margins of {', '.join(map(repr, margins))} contradict each other"
-    hint = "leave one out, or join labels"
-    raise ValueError(f"{contradict}: no weights of the observations have all of them ({hint})")
+    raise ValueError(f"{contradict}: no weights have all of them (leave one out, or join labels)")
