@@ -320,9 +320,10 @@ def _divide(share, log_z, J, h, z, work, log_weights):
     log_potentials(J, h, z, work, ahead)
     for i in range(z.shape[1]):
         relative = ahead[i] - log_z
-        top = max(relative, 0.0)
-        mixed = share * math.exp(-top) + (1.0 - share) * math.exp(relative - top)
-        log_weights[i] -= top + math.log(mixed)
+        if relative > 0.0:
+            log_weights[i] -= relative + math.log(share * math.exp(-relative) + (1.0 - share))
+        else:
+            log_weights[i] -= math.log(share + (1.0 - share) * math.exp(relative))
 
 
 @jit(within=True)
