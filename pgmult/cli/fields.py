@@ -151,13 +151,10 @@ def _lengths(texts: Sequence[str]) -> dict[str, float]:
     numbers = {}
     for text in texts:
         name, mark, value = text.rpartition("=")
-        try:
-            number = float(value)
-        except ValueError:
-            number = 0.0
-        if not mark or not number > 0.0:
+        number = shared.value_of(value)
+        if not mark or not isinstance(number, int | float) or not number > 0.0:
             raise ValueError(f"--length-scale must be COLUMN=X with X above 0, got {text!r}")
-        numbers[name] = number
+        numbers[name] = float(number)
     return numbers
 
 
