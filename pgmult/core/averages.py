@@ -151,8 +151,7 @@ def average(
         for setting in (dict(zip(lists, cells, strict=True)) for cells in product(*lists.values()))
     ]
     draws = np.array(values).swapaxes(0, 1)
-    sizes = tuple(map(len, labels.values()))
-    draws = draws.reshape(len(draws), *sizes, *draws.shape[2:])
+    draws = draws.reshape(len(draws), *map(len, labels.values()), *draws.shape[2:])
     named = {**labels, **groups.axes, **over.labels}
     return Estimand(draws, (*named,), named, caption=caption, probability=probability)
 

@@ -111,8 +111,7 @@ class Comparison(Answer):
     @property
     def best(self) -> str:
         """What to use: the best, but the simplest of those that are as good as the model."""
-        sign = self.gains[self.rival].sign
-        if sign < 0:
+        if self.gains[self.rival].sign < 0:
             return self.names[self.rival]
         return next((self.names[place] for place in self._as_good), self.names[0])
 
@@ -184,10 +183,9 @@ class Comparison(Answer):
         error = 2.0 * np.array([[gain.error for gain in gains]])
         texts = [f"{gain} nats" for gain in gains]
         verdicts = [gain.verdict for gain in gains]
-        levels = [f"{level:.4f}" for level in self.levels[1:]]
         cells = [
             Column("", texts, f"{self.subject} is ahead by"), Column("", verdicts, "it is"),
-            Column("", levels, f"nats {self.unit}"),
+            Column("", [f"{level:.4f}" for level in self.levels[1:]], f"nats {self.unit}"),
         ]  # fmt: skip
         return Forest(
             labels=self.names[1:], mean=mean, lower=mean - error, upper=mean + error,

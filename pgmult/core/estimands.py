@@ -133,8 +133,7 @@ class Estimand(Answer, Checked):
 
     def p_above(self, value: float = 0.0) -> FloatArray:
         """Posterior probabilities of being above a value."""
-        above = np.where(np.isnan(self.draws), np.nan, self.draws > value)
-        return _over_draws("mean", above)
+        return _over_draws("mean", np.where(np.isnan(self.draws), np.nan, self.draws > value))
 
     def columns_of(self, axis: str) -> Mapping[str, Sequence[object] | Array]:
         """The columns that label an axis."""
@@ -186,9 +185,8 @@ class Estimand(Answer, Checked):
             both = f"{column} {brief(one)} and at {brief(other)}"
             raise ValueError(f"entries at {both} must have the same labels in all other columns")
         caption = f"{self.caption} {column} {one} less {column} {other}."
-        gap = first.draws - second.draws
         return replace(
-            first._with(gap, first.axes, first.labels, caption.strip()),
+            first._with(first.draws - second.draws, first.axes, first.labels, caption.strip()),
             is_difference=True, term=column, contrast=" - ".join(value_texts([one, other])),
         )  # fmt: skip
 
@@ -214,8 +212,7 @@ class Estimand(Answer, Checked):
             said = ", ".join([said, *(f"{name} {values[0]}" for name, values in others.items())])
         else:
             labels[axis] = others or {column: _taken(columns[column], rows)}
-        caption = f"{self.caption} {said}.".strip()
-        return self._with(draws, axes, labels, caption)
+        return self._with(draws, axes, labels, f"{self.caption} {said}.".strip())
 
     def table(self) -> Table:
         """Labels, mean (or median), sd and interval of every entry, a row each.
@@ -226,8 +223,7 @@ class Estimand(Answer, Checked):
         low, high = (end.ravel() for end in self.interval())
         least, most = self.draws.min(axis=0).ravel(), self.draws.max(axis=0).ravel()
         is_fixed = (most - least <= _ROUNDING * abs(most)) & (len(self.draws) > 1)
-        widths = np.where(is_fixed, 0.0, high - low)
-        forms = [number(digits_of(width)) for width in widths.tolist()]
+        forms = [number(digits_of(width)) for width in np.where(is_fixed, 0.0, high - low).tolist()]
         rows = zip(is_fixed, forms, low, high, strict=True)
         shown = ["fixed" if fixed else interval(a, b, form) for fixed, form, a, b in rows]
         centres = {middle: centre} | ({} if self.is_ratio else {"sd": self.sd})
@@ -238,8 +234,7 @@ class Estimand(Answer, Checked):
         level = f"{100.0 * self.probability:g} %"
         columns += [Column("lower", low), Column("upper", high, level, shown)]
         if self.is_difference:
-            above = self.p_above().ravel()
-            columns.append(Column("p_positive", above, "P(>0)", probability_text))
+            columns.append(Column("p_positive", self.p_above().ravel(), "P(>0)", probability_text))
         return Table(self._said, columns)
 
     @property

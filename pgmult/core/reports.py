@@ -293,8 +293,7 @@ def _headed(title: str, lines: Sequence[str]) -> str:
 
 
 def _paragraphs(sentences: Sequence[str], width: int) -> str:
-    wrapper = textwrap.TextWrapper(width, "* ", "  ")
-    return "\n".join(map(wrapper.fill, sentences))
+    return "\n".join(map(textwrap.TextWrapper(width, "* ", "  ").fill, sentences))
 
 
 def _cell(cell: Cell, many: str | None = None) -> Markup:

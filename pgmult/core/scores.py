@@ -167,8 +167,7 @@ def mean_by_token(by_document: FloatArray, totals: IntArray) -> tuple[float, flo
     with np.errstate(invalid="ignore"):
         residuals = by_document[scored] - level * totals[scored]
     count = max(2, int(scored.sum()))
-    spread = np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum()
-    return level, float(spread)
+    return level, float(np.sqrt(np.sum(residuals**2) * count / (count - 1)) / totals.sum())
 
 
 # --------------------------------------------------------------------------- leave-one-out

@@ -296,8 +296,7 @@ def date_ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]
         start, stop = (date.astype(kind).astype(np.int64) for date in (first, last))
         if (stop - start) // count > most:
             continue
-        steps = np.arange(-(-start // count) * count, stop + 1, count)
-        dates = steps.astype(kind)
+        dates = np.arange(-(-start // count) * count, stop + 1, count).astype(kind)
         shown = dates.astype("datetime64[m]") if unit == "h" else dates
         places = zip(as_years(dates).tolist(), map(date_text, shown), strict=True)
         ticks = [(x, text) for x, text in places if low <= x <= high]

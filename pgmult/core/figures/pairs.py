@@ -70,8 +70,7 @@ class Matrix(Figure):
         axes.set_yticks(range(count), self.labels, fontsize=size)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        bar = axes.figure.colorbar(image, ax=axes, shrink=0.6)
-        bar.ax.tick_params(labelsize=7)
+        axes.figure.colorbar(image, ax=axes, shrink=0.6).ax.tick_params(labelsize=7)
         axes.set_title(self.caption, fontsize=8)
         return axes
 
@@ -120,8 +119,7 @@ class HeatMap(Figure):
                 parts.append(tag("rect", title, class_="block c0", **how, **box))
         floor, every = 18.0 * len(self.rows), max(1, math.ceil(min(48.0, needed) / wide))
         for j in range(0, len(self.columns), every):
-            x = round(left + wide * (j + 0.5), 1)
-            parts.append(words(self.columns[j], x, floor + 13.0))
+            parts.append(words(self.columns[j], round(left + wide * (j + 0.5), 1), floor + 13.0))
         parts.append(words(self.x_label, left + wide * len(self.columns) / 2, floor + 28.0))
         size = round(left + wide * len(self.columns) + 20.0), round(floor + 34.0)
         return framed(parts, self.label, size, self.caption, is_fixed=True)

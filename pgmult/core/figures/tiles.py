@@ -66,11 +66,10 @@ class Tiles(Figure):
             mean, lower, upper = estimate
             depth = f"fill-opacity:{0.06 + 0.49 * min(1.0, mean / top):.2f}"
             title = tag("title", f"{state}: {mean:.3f} [{lower:.3f}, {upper:.3f}]")
-            half = f"±{_short((upper - lower) / 2)}"
             texts = [
                 tag("text", state, x=x + 16, y=y + 9),
                 tag("text", _short(mean), x=x + 16, y=y + 19),
-                tag("text", half, class_="small", x=x + 16, y=y + 28),
+                tag("text", f"±{_short((upper - lower) / 2)}", class_="small", x=x + 16, y=y + 28),
             ]
             parts.append(tag("g", title, tag("rect", style=depth, **square), texts))
         size = 34 * 11 - 2, 34 * 8 - 2
