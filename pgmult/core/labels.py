@@ -342,8 +342,7 @@ def joined_labels(parts: Sequence[str]) -> str:
     """
     if len(parts) == 1:
         return str(parts[0])
-    needs_quotes = [":" in text or text[:1] == '"' for text in parts]
-    pairs = zip(map(str, parts), needs_quotes, strict=True)
+    pairs = zip(map(str, parts), [":" in text or text[:1] == '"' for text in parts], strict=True)
     return ":".join(json.dumps(x, ensure_ascii=False) if quotes else x for x, quotes in pairs)
 
 

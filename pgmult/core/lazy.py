@@ -34,8 +34,7 @@ def optional(module: str, needs: str, extra: str, package: str = "") -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing != (package or module.partition(".")[0]):
+        if (error.name or "").partition(".")[0] != (package or module.partition(".")[0]):
             raise
         raise ImportError(f"{needs}: pip install 'pgmult[{extra}]'") from error
 

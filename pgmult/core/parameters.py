@@ -153,11 +153,9 @@ def sizes_of(*values: object, without: Collection[str] = ()) -> dict[str, int]:
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other)
     if type(one) is type(other) and is_dataclass(one):
         return all(_are_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
-    return bool(one == other)
+    return np.array_equal(one, other)
 
 
 def _in_short(value: object) -> str:

@@ -319,9 +319,8 @@ def _bullet(sentence: str, places: Mapping[str, str]) -> Markup:
     place = places.get(sentence.to) if isinstance(sentence, Leading) else None
     if place is None:
         return tag("li", sentence)
-    between = map(str, _NUMBER.split(sentence))
     links = (tag("a", match[0], href=f"#{place}") for match in _NUMBER.finditer(sentence))
-    return tag("li", zip_longest(between, links))
+    return tag("li", zip_longest(map(str, _NUMBER.split(sentence)), links))
 
 
 def _bullets(sentences: Sequence[str]) -> Markup:

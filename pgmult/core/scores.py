@@ -265,5 +265,4 @@ def _pareto_fit(excess: FloatArray) -> tuple[FloatArray, FloatArray]:
     weights = np.exp(profile - logsumexp(profile, axis=0))
     best = (weights * theta).sum(axis=0)
     shape = np.log1p(-best * excess).mean(axis=0)
-    sigma = -shape / best
-    return (number * shape + 5.0) / (number + 10.0), sigma
+    return (number * shape + 5.0) / (number + 10.0), -shape / best

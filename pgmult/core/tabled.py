@@ -143,9 +143,8 @@ class Table:
         rows = self.rows[:most]
         more = [f"({len(self) - len(rows):,} more rows)"] if len(rows) < len(self) else []
         right = [all(map(_NUMBER.fullmatch, x.cells)) for x in self.parts if x.head]
-        lines = aligned([self.head, *rows], right)
         above = [*wrapped(self.caption, width), ""] if self.caption else []
-        return "\n".join([*above, *lines, *more])
+        return "\n".join([*above, *aligned([self.head, *rows], right), *more])
 
     def html(self, most: int | None = None) -> Markup:
         """The printed table as HTML, without its caption: all rows, or at most so many."""

@@ -400,9 +400,8 @@ def columns_named(names: Sequence[str], wide: str | Sequence[str]) -> list[str]:
     ValueError
         If there are fewer than two, or one is named twice.
     """
-    chosen = as_list(wide.split(",") if isinstance(wide, str) else wide, "wide", "columns")
     columns: list[str] = []
-    for word in chosen:
+    for word in as_list(wide.split(",") if isinstance(wide, str) else wide, "wide", "columns"):
         first, _, last = word.partition(":") if word not in names else (word, "", "")
         if first in names and last in names:
             columns += names[names.index(first) : names.index(last) + 1]

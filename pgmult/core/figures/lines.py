@@ -224,8 +224,7 @@ class Lines(Figure):
             places, texts = zip(*self.ticks, strict=True)
             apart = min(np.diff(places), default=high - low) / (high - low)
             room = max(1.0, (self.size[0] - _LEFT - _RIGHT) * float(apart))
-            widest = _LETTER * (max(map(len, texts)) + 1)
-            return self.ticks[:: math.ceil(widest / room)]
+            return self.ticks[:: math.ceil(_LETTER * (max(map(len, texts)) + 1) / room)]
         tick_text = self.tick_text or _number
         most = base.MOST_TICKS[self.tick_text is None] * self.size[0] / _SIZE[0]
         at = base.round_ticks(low, high, max(3, round(most)), whole=_are_whole(self.lines))
