@@ -198,8 +198,7 @@ def _sealed_json(name: str, content: bytes) -> bytes:
 def read_json(path: Path) -> dict[str, Any]:
     """What `write_json` wrote."""
     text = read_bytes(path)
-    content = text[: max(0, len(text) - _CRC_DIGITS - len(_JSON_END))]
-    if text != _sealed_json(path.name, content):
+    if text != _sealed_json(path.name, text[: -_CRC_DIGITS - len(_JSON_END)]):
         raise _unsealed(path)
     with reading(path):
         value: dict[str, Any] = json.loads(text)

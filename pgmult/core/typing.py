@@ -293,6 +293,4 @@ def data_of(model: object, data: object) -> Any:
 
 def variable(model: object, state: object, data: object, name: str) -> Any:
     """The value of a keepable variable: an attribute of the state, or by a method of the model."""
-    if hasattr(state, name):
-        return getattr(state, name)
-    return getattr(model, name)(state, data)
+    return getattr(state, name) if hasattr(state, name) else getattr(model, name)(state, data)

@@ -71,9 +71,8 @@ class Forest(Figure):
 
     def svg(self) -> Markup:
         """The figure as a table with a drawing in each row."""
-        low, high = self._span()
         form = "g" if self.line is None else "+g"
-        numbers = base.round_ticks(low, high, 4) if self.ticks is None else ()
+        numbers = base.round_ticks(*self._span(), 4)
         ticks = self.ticks or [(x, f"{x:{form}}" if x else "0") for x in numbers]
         axis = []
         for at, text in ticks:
