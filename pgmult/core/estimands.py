@@ -42,7 +42,7 @@ from pgmult.core.figures.base import Figure
 from pgmult.core.figures.forest import Forest
 from pgmult.core.figures.lines import Line, Lines, date_ticks
 from pgmult.core.labels import find_labels, labels_of, value_texts, which_of
-from pgmult.core.parameters import Checked
+from pgmult.core.parameters import Checked, measure
 from pgmult.core.tabled import Column, Table, digits_of, interval, number, probability_text
 from pgmult.core.tables import as_years
 from pgmult.core.typing import AnyArray, Array, ArrayLike, FloatArray
@@ -91,11 +91,8 @@ class Estimand(Answer, Checked):
     contrast: str = ""
 
     def _complete(self) -> None:
-        shape = self.draws.shape
-        if len(shape) != len(self.axes) + 1:
-            wanted = ", ".join(("draw", *self.axes))
-            raise ValueError(f"draws must have the axes ({wanted}), got shape {shape}")
-        for axis, size in zip(self.axes, shape[1:], strict=True):
+        measure("draws", self.draws.shape, ("draw", *self.axes), {})
+        for axis, size in zip(self.axes, self.draws.shape[1:], strict=True):
             for name, values in self.columns_of(axis).items():
                 if len(values) != size:
                     got = f"to go with draws, got {len(values)}"

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.typing import AnyArray, Array, BoolArray
 
@@ -193,7 +192,7 @@ def pieces(array: Array) -> Iterator[AnyArray]:
         yield array[start : start + step]
 
 
-def _checksum(block: NDArray[np.uint8]) -> str:
+def _checksum(block: AnyArray) -> str:
     """The CRC-32 of sums of a block's 64-bit words, by place in their page and by page.
 
     These take a sixth of the time that a CRC-32 of all bytes does. Whatever follows the last whole

@@ -103,7 +103,7 @@ class Checked:
             if value is not original:
                 object.__setattr__(self, field.name, value)
             if field.axes is not None:
-                _measure(field.name, np.shape(value), field.axes, sizes)
+                measure(field.name, np.shape(value), field.axes, sizes)
         for complete in steps:
             complete(self)
 
@@ -148,7 +148,7 @@ def sizes_of(*values: object, without: Collection[str] = ()) -> dict[str, int]:
         for name, _, _, axes in _declared(kind):
             array = getattr(value, name)
             if axes is not None and array is not None and name not in without:
-                _measure(name, np.shape(array), axes, sizes)
+                measure(name, np.shape(array), axes, sizes)
     return {axis: size for axis, (size, _) in sizes.items()}
 
 
@@ -220,7 +220,7 @@ def _checks_of(annotation: Any) -> tuple[Check, ...]:
     return (partial(as_kind, kind=annotation),) if is_class and annotation is not Any else ()
 
 
-def _measure(
+def measure(
     name: str, shape: tuple[int, ...], axes: tuple[str, ...], sizes: dict[str, tuple[int, str]]
 ) -> None:
     """Compare a shape with the lengths that are known, and note new ones."""

@@ -169,11 +169,10 @@ class Section:
 
     def numbers(self) -> dict[str, Any]:
         """The section for machines."""
-        names, rows = self.head, map(list, self.rows)
+        names, rows = self.head, self.rows
         if self.table is not None:
-            names, columns = list(self.table.columns), self.table.columns.values()
-            rows = map(list, zip(*columns, strict=True))
-        records = [dict(zip(names, map(_plain, r), strict=True)) if names else r for r in rows]
+            names, rows = [*self.table.columns], [*zip(*self.table.columns.values(), strict=True)]
+        records = [dict(zip(names, map(_plain, r), strict=True)) if names else [*r] for r in rows]
         return {"sentences": list(self.sentences), "rows": records}
 
 

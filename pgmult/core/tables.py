@@ -18,7 +18,6 @@ from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pgmult.core.arguments import as_list, brief
 from pgmult.core.labels import Written, is_missing, label_of, plain_label
@@ -554,7 +553,7 @@ def as_years(dates: Array) -> FloatArray:
     return np.asarray(1970.0 + years.astype(np.int64) + into, dtype=np.float64)
 
 
-def as_dates(years: FloatArray) -> NDArray[np.datetime64]:
+def as_dates(years: FloatArray) -> AnyArray:
     """The dates that `as_years` made years of, to the second."""
     floors = np.floor(years)
     starts = (floors.astype(np.int64) - 1970).astype("datetime64[Y]")
