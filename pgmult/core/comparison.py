@@ -198,10 +198,8 @@ class Comparison(Answer):
     def section(self, title: str = _TITLE, note: str = "", **options: object) -> Section:
         """Return the section of a report, whose verdict holds the `sentences`."""
         table, figures = self.table(), [self.figure(**options)]
-        note = note or (
-            f"{self.how} Higher is better; errors are over units of the data and over chains, and a"
-            " difference below twice its error is called level."
-        )
+        rule = "errors are over units and chains, and a difference below twice its error is level"
+        note = note or f"{self.how} Higher is better; {rule}."
         return Section(
             title, note, head=table.head, rows=table.rows, figures=figures, is_drawn=True
         )
