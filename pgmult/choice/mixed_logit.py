@@ -229,9 +229,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return replace(state, tastes=frame.tastes_outside(tastes)), white, Sums((), sums)
 
     def shared_step(
-        self, rng: Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows,
-        ask: Asks,
-    ) -> MixedLogitState:  # fmt: skip
+        self, rng: Generator, state: MixedLogitState, sums: Sums, data: ChoiceRows, ask: Asks
+    ) -> MixedLogitState:
         """A Hamiltonian path of the population, with tastes carried along."""
         frame, base, metric = Frame.of(data), state.tuning.base, state.tuning.metric
         start = frame.pack(frame.inside(state.mean, state.cov, state.coefficients))

@@ -71,19 +71,17 @@ def report(
         sections.append(_shares(run, data.named))
     sections += [checks.section(), *(one.section() for one in compared)]
     sections.append(Section("Diagnostics", sentences=chains))
-    facts_by_name = {"formula": str(data.design.formula)} | dict(facts)
-    return Report(name, verdict, sections, facts_by_name).save(place)
+    facts = {"formula": str(data.design.formula), **facts}
+    return Report(name, verdict, sections, facts).save(place)
 
 
 def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
     """Mean tastes and how people differ; drawn for attributes of one standard deviation each."""
     ends = np.stack([coefficients.mean, *coefficients.interval()], axis=2)
     both = [Interval(m, low, high, ".3g") for m, low, high in ends.reshape(-1, 3).tolist()]
-    means, sds = both[::2], both[1::2]
-    varies = np.isin(np.arange(len(sds)), data.random).tolist()
-    over_people = [sd if v else "the same for all" for sd, v in zip(sds, varies, strict=True)]
+    sds = [sd if j in data.random else "the same for all" for j, sd in enumerate(both[1::2])]
+    cells: tuple[list[Any], list[Any]] = (both[::2], sds)
     head = ("mean", "sd over people")
-    cells: tuple[list[Any], list[Any]] = (means, over_people)
     at_one_sd = coefficients.draws[:, :, 0] * data.scale
     points = Estimand(at_one_sd, ("attribute",), {"attribute": data.names}).points()
     figure = replace(
