@@ -117,14 +117,16 @@ def predict(
             smoothed, draws=smoothed.draws[:, last], mean=smoothed.mean[last],
             quantiles=smoothed.quantiles[:, last], sequences=sequences, filtered=True,
         )  # fmt: skip
-    draws = posteriors.state_space_draws(run, most, sequences)
-    pieces = _smoothed(rng, draws, sequences)
     if data is None:
         if "states" not in run:
             hint = "sample with keep=['states', ...], or give the data, to sample their states"
             raise ValueError(f"the run lacks states: {hint}")
-        paths = np.array([[draw.padded(x)] for draw, x in posteriors.points_and_states(run, most)])
+        pairs = list(posteriors.points_and_states(run, most))
+        draws, paths = [d for d, _ in pairs], np.array([[d.padded(x)] for d, x in pairs])
         pieces = iter([(slice(0, sequences.num_steps), sequences, paths, 1)])
+    else:
+        draws = posteriors.state_space_draws(run, most, sequences)
+        pieces = _smoothed(rng, draws, sequences)
     summaries = _Summaries(sequences.num_steps, sequences, wanted)
     for steps, piece, paths, size in pieces:
         for rows, probs in _Spaces(draws, piece).probs(paths, np.arange(piece.num_steps)):
