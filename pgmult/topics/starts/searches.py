@@ -9,7 +9,7 @@ starts with 1.5 times as many topics as are wanted, then merges the pairs whose 
 most, a few at a time with sweeps in between. The best of several leaves by LOO is kept.
 
 In a large corpus only a part of the documents is searched. The topics of all other tokens are drawn
-given the result, followed by a few sweeps (`part_to_search`, `settled`). These sweeps run on one
+given the result, followed by a few sweeps (`Part`, `settled`). These sweeps run on one
 core. In corpora that are too large for them, only the topics of the part are used, and each
 document starts from its own draw given those (`is_too_large_to_sweep`, `Placement`). Every leaf has
 a generator of its own, whose key comes from the caller's, so the result does not depend on the
