@@ -128,7 +128,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
             "'year' has a missing value at row 4",
         ),
         ({"year": [1, 2, np.inf, 4, 5, 6]}, None, ValueError, "'year' must be finite, got inf at"),
-        ({"year": YEARS[:5]}, None, ValueError, r"'year' .*must have 6 values, got \(5,\)"),
+        ({"year": YEARS[:5]}, None, ValueError, r"each of the 6 rows .*got shape \(5,\)"),
         ({"flat": np.full(6, 3.0)}, None, ValueError, "'flat' is constant, 3.0 in every row"),
         ({"a": YEARS, "b": 2 * YEARS + 1}, None, ValueError, "'b' is a linear combination of a "),
         (
@@ -140,7 +140,7 @@ def test_a_structured_corpus_is_a_corpus(rng, corpus):
         ({"id": list("abcdef"), "x": YEARS}, None, ValueError, "need at least as many rows"),
         ({"gap": np.arange(6).astype("m8[D]")}, None, TypeError, "numbers, dates or labels, got"),
         ({"x": [1, "a", 2, "b", 3, 4]}, None, TypeError, "it mixes the two"),
-        (YEARS, None, ValueError, r"columns by name or a matrix, got .*\(ndarray\)"),
+        (YEARS, None, ValueError, r"DataFrame or a matrix .* got ndarray with shape \(6,\)"),
         (COLUMNS, "party ~ year", ValueError, "no outcome, got 'party ~ year'"),
         (
             {"x": [1.0, 2.0, 0.0, 4.0, 5.0, 6.0]},
@@ -159,7 +159,7 @@ def test_bad_names_are_refused(corpus):
     with pytest.raises(ValueError, match="columns of different names, got a, a"):
         with_covariates(corpus, pd.DataFrame(np.eye(6)[:, :2], columns=["a", "a"]))
     for names in (["a"], ["a", "a"]):
-        with pytest.raises(ValueError, match=r"must have columns of the names .*, got 2"):
+        with pytest.raises(ValueError, match=r"covariates must have . columns"):
             with_covariates(corpus, np.eye(6)[:, :2], names=names)
 
 
@@ -169,7 +169,7 @@ def test_bad_names_are_refused(corpus):
         ({"year": 2000}, "must have a column 'party', got year"),
         ({"year": 2000, "party": "Z"}, "'party' must be one of D, I, R, got 'Z'"),
         ({"year": "late", "party": "D"}, "'year' must hold numbers, as before, got 'late'"),
-        ({"year": [2000, 2001, 2002], "party": ["D", "R"]}, "'party' .*must have 3 values, got"),
+        ({"year": [2000, 2001, 2002], "party": ["D", "R"]}, "each of the 3 rows"),
         ({"year": [2000, np.nan], "party": "D"}, "'year' has a missing value at row 1"),
     ],
 )
