@@ -94,7 +94,7 @@ class Sums(NamedTuple):
     rounded: tuple[FloatArray, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen, one takes 1 us more
 class Ask:
     """A question of a shared step to all blocks.
 
@@ -439,10 +439,6 @@ def with_rows_of(model: Any, shared: State, state: State) -> State:
     return replace(shared, **local_fields(model, state))
 
 
-Moved = tuple[State, object, Sums]
-"""A block after its step or an answer: its state, what it has in hand, and its sums."""
-
-
 class MovedRows(NamedTuple, Generic[State]):
     """Neighbouring rows after their step of a sweep, or an answer.
 
@@ -520,11 +516,11 @@ class Shard(Generic[Data, State]):
         """
         model, num_blocks, tables = self.model, len(self.parts(state)), list[Tables]()
         if num_blocks > 1:  # a block alone counts by itself as well
-            first, others = model.sweep_tables(state, self.data), self._workers(num_blocks) - 1
+            first, others = model.sweep_tables(state, self.data), min(self.threads, num_blocks) - 1
             # made here: they are as large as this thread's workers ask
             tables = [] if first is None else [first, *(first.another() for _ in range(others))]
 
-        def move(rng: Any, here: State, of: Data, _: int, worker: int) -> Moved[State]:
+        def move(rng: Any, here: State, of: Data, _: int, worker: int) -> Any:
             return model.local_step(rng, here, of, *tables[worker : worker + 1])
 
         moved = self._each((key, 0), state, move, num_blocks, overwrite)
@@ -538,7 +534,7 @@ class Shard(Generic[Data, State]):
         Their rows in `moved` may be written over.
         """
 
-        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Moved[State]:
+        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Any:
             held = moved.held[i]
             if not ask.of_held:
                 return self.model.answer(ask, rng, here, held, of)
@@ -554,7 +550,7 @@ class Shard(Generic[Data, State]):
         table = self.model.summary_table(state, self.data)
         given = () if table is None else (table,)
 
-        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Moved[State]:
+        def move(rng: Any, here: State, of: Data, i: int, _: int) -> Any:
             return here, None, self.model.local_summary(here, of, *given)
 
         return self._each(None, state, move, len(self.parts(state))).total
@@ -563,18 +559,18 @@ class Shard(Generic[Data, State]):
         """The rows of each block."""
         return blocks(num_rows(self.model, state, self.data), self.model.block_rows)
 
-    def _workers(self, num_blocks: int) -> int:
-        return max(1, min(self.threads, num_blocks))
-
     def _each(
-        self, seed: tuple[Key, int] | None, state: State, move: Callable[..., Moved[State]],
+        self, seed: tuple[Key, int] | None, state: State, move: Callable[..., Any],
         num_blocks: int, overwrite: bool = True,
     ) -> MovedRows[State]:  # fmt: skip
-        """`move` of every block: its generator, rows, data, number among these, and worker."""
+        """`move` of every block: its generator, rows, data, number among these, and worker.
+
+        Types of functions inside are plain names, for they are looked up at each call.
+        """
         model, data, first = self.model, self.data, self.first
         held: list[object] = [None] * num_blocks
 
-        def moved(i: int, here: State, of: Data, worker: int = 0) -> tuple[State, Sums]:
+        def moved(i: int, here: State, of: Data, worker: int = 0) -> Any:
             rng = None if seed is None else block_rng(seed[0], first + i, seed[1])
             try:
                 after, held[i], sums = move(rng, here, of, i, worker)
@@ -590,7 +586,7 @@ class Shard(Generic[Data, State]):
         parts, lock = self.parts(state), Lock()
         whole: Any = state if overwrite else None
 
-        def act(i: int, worker: int) -> Sums:
+        def act(i: int, worker: int) -> Any:
             nonlocal whole
             place = cells(data, parts[i])
             here = take_rows(model, state, place)
@@ -602,7 +598,7 @@ class Shard(Generic[Data, State]):
                 put_rows(model, whole, place, after)
             return sums
 
-        total = _total(act, num_blocks, first, self._workers(num_blocks))
+        total = _total(act, num_blocks, first, min(self.threads, num_blocks))
         return MovedRows(whole, held, total)
 
 

@@ -14,23 +14,22 @@ from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from pgmult.core.arguments import as_choice, as_kind, as_mapping, as_strings
 from pgmult.core.markup import joined, tag
 from pgmult.core.tabled import Column, Table
 from pgmult.core.tables import Lazily
-from pgmult.core.typing import FloatArray, IntArray, data_of
+from pgmult.core.typing import AnyArray, ArrayLike, FloatArray, IntArray, data_of
 from pgmult.core.validate import as_positive_int
 from pgmult.sampling.codec import contiguous, fingerprint
 from pgmult.sampling.origin import Origin
 from pgmult.sampling.store import StoredDraws, as_every, flat_entries
 
 
-class DrawsInMemory(dict[str, NDArray[Any]]):
+class DrawsInMemory(dict[str, AnyArray]):
     """Variables in memory, to be asked as `pgmult.sampling.store.StoredDraws` are."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], every: Mapping[str, int]):
+    def __init__(self, arrays: Mapping[str, AnyArray], every: Mapping[str, int]):
         super().__init__(arrays)
         self.every = dict(every)
 
@@ -38,22 +37,22 @@ class DrawsInMemory(dict[str, NDArray[Any]]):
         """``(chain, draw, ...)``."""
         return np.shape(self[name])
 
-    def entries(self, name: str, chosen: IntArray) -> NDArray[Any]:
+    def entries(self, name: str, chosen: IntArray) -> AnyArray:
         """Some entries of a variable, by their flat numbers, ``(chain, draw, len(chosen))``."""
         return flat_entries(np.asarray(self[name]), 2)[:, :, chosen]
 
-    def each(self, name: str, chain: int) -> Iterator[NDArray[Any]]:
+    def each(self, name: str, chain: int) -> Iterator[AnyArray]:
         """The draws of one chain in order."""
         return iter(self[name][chain])
 
 
-class Draws(Lazily[NDArray[Any]]):
+class Draws(Lazily[AnyArray]):
     """Draws of the kept variables: arguments and attributes are those of `Posterior`."""
 
     def __init__(
-        self, draws: Mapping[str, NDArray[Any]], *, dims: Mapping[str, Sequence[str]] | None = None,
+        self, draws: Mapping[str, AnyArray], *, dims: Mapping[str, Sequence[str]] | None = None,
         coords: Mapping[str, ArrayLike] | None = None, origin: Origin | None = None,
-        sample_stats: Mapping[str, NDArray[Any]] | None = None,
+        sample_stats: Mapping[str, AnyArray] | None = None,
         attrs: Mapping[str, Any] | None = None, label_dims: frozenset[str] = frozenset(),
         every: Mapping[str, int] | None = None,
     ):  # fmt: skip
@@ -97,7 +96,7 @@ class Draws(Lazily[NDArray[Any]]):
                 wanted = f"{size} labels of {axis!r} to go with {name}"
                 raise ValueError(f"coords must have {wanted}, got shape {labels.shape}")
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         try:
             return super().__getitem__(name)
         except KeyError:
@@ -137,7 +136,7 @@ class Draws(Lazily[NDArray[Any]]):
         lines += [f"  {name:<{width}}  ({sizes})" for name, sizes in self._sizes().items()]
         return "\n".join(lines) + ">"
 
-    def together(self, *names: str) -> dict[str, NDArray[Any]]:
+    def together(self, *names: str) -> dict[str, AnyArray]:
         """Draws ``(chain, draw, ...)`` of some variables, at which all of them were kept.
 
         The variables themselves, unless only every so manyth draw was kept of some.
@@ -165,12 +164,12 @@ class Draws(Lazily[NDArray[Any]]):
             attrs=self.attrs, label_dims=self.label_dims, origin=self.origin,
         )  # fmt: skip
 
-    def stack(self, name: str) -> NDArray[Any]:
+    def stack(self, name: str) -> AnyArray:
         """One variable's draws, its chains one after the other, ``(chain * draw, ...)``."""
         array = self[as_choice(name, "name", self)]
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
-    def each(self, name: str, chain: int = 0) -> Iterator[NDArray[Any]]:
+    def each(self, name: str, chain: int = 0) -> Iterator[AnyArray]:
         """One variable's draws in one chain, one after the other.
 
         Of a run on disk, one file of draws is in memory at a time.
@@ -189,7 +188,7 @@ class Draws(Lazily[NDArray[Any]]):
         """How many draws of a chain were kept of a variable."""
         return self.num_draws // self.every.get(name, 1)
 
-    def thinned(self, name: str, most: int) -> NDArray[Any]:
+    def thinned(self, name: str, most: int) -> AnyArray:
         """Return at most so many draws of a variable, evenly spread, as many of each chain.
 
         Returns
@@ -301,7 +300,7 @@ class Draws(Lazily[NDArray[Any]]):
         return not self.label_dims.isdisjoint(self.dims.get(name, ()))
 
 
-def _labels(labels: ArrayLike) -> NDArray[Any]:
+def _labels(labels: ArrayLike) -> AnyArray:
     try:
         return np.asarray(labels)
     except ValueError as error:

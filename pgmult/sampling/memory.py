@@ -29,13 +29,22 @@ class Memory:
         """Make room for all draws, given one of each variable."""
         chains, draws, every = self.settings.chains, self.settings.draws, self.settings.every
         with self._lock:
-            if not self.arrays:
-                lengths = {name: draws // every.get(name, 1) for name in values}
-                _check_memory({n: v.nbytes * chains * lengths[n] for n, v in values.items()})
-                self.arrays = {
-                    name: np.empty((chains, lengths[name], *value.shape), value.dtype)
-                    for name, value in values.items()
-                }
+            if self.arrays:
+                return
+            lengths = {name: draws // every.get(name, 1) for name in values}
+            sizes = {name: x.nbytes * chains * lengths[name] for name, x in values.items()}
+            needed, most, available = sum(sizes.values()), max(sizes.values()), available_memory()
+            if needed > available:
+                largest = max(sizes, key=lambda name: sizes[name])
+                total, alone, room = (f"{n / 1e9:.3g} GB" for n in (needed, most, available))
+                raise MemoryError(
+                    f"the draws to keep take {total}, {largest} alone {alone}, and {room} of memory"
+                    " are available (keep= and thin= keep fewer, store= writes them to disk)"
+                )
+            self.arrays = {
+                name: np.empty((chains, lengths[name], *x.shape), x.dtype)
+                for name, x in values.items()
+            }
 
     def posterior(
         self, plan: Plan, kept: list[int], seconds: Sequence[float], attrs: dict[str, object]
@@ -92,14 +101,3 @@ class ChainMemory:
 
     def commit(self, checkpoint: Mapping[str, object]) -> None:
         """Nothing to do: the draws are where they belong."""
-
-
-def _check_memory(sizes: Mapping[str, int]) -> None:
-    needed, available = sum(sizes.values()), available_memory()
-    if needed > available:
-        largest = max(sizes, key=lambda name: sizes[name])
-        total, most, room = (f"{n / 1e9:.3g} GB" for n in (needed, sizes[largest], available))
-        raise MemoryError(
-            f"the draws to keep take {total}, {largest} alone {most}, and {room} of memory are"
-            " available (keep= and thin= keep fewer, store= writes them to disk)"
-        )

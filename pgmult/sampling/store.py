@@ -343,8 +343,8 @@ class RunWriter(RunReader, AbstractContextManager["RunWriter"]):
             _refuse_occupied(folder)  # another process may have been quicker
             for chain in range(meta["chains"]):
                 (folder / f"chain-{chain}").mkdir(exist_ok=True)
-            mixed = {n: x.astype(np.str_) for n, x in coords.items() if x.dtype.hasobject}
-            labels = {**coords, **mixed}  # .npy files hold those of mixed types as strings
+            # .npy files hold labels of mixed types as strings
+            labels = {n: x.astype(np.str_) if x.dtype.hasobject else x for n, x in coords.items()}
             sealed.write_npz(folder / "coords.npz", labels, seed_of(identity, "coords.npz"))
             sealed.write_json(folder / "meta.json", {"pgmult_run": SCHEMA, "id": identity, **meta})
             if arrays is not None:

@@ -84,11 +84,10 @@ class RowsElsewhere:
         self._cluster, self._model = cluster, model
         self._data, self._nothing = data, data.rows(slice(0, 0))
         self._files, self._number = files, number
-        modules = {type(model).__module__, type(data).__module__}
-        theirs = tuple(sorted(m for m in modules if m.split(".")[0] != "pgmult"))
+        modules = tuple(sorted({type(model).__module__, type(data).__module__}))
         self._task = Task(
             "step", str(files.folder.parent.resolve()), files.run, secrets.token_hex(4), number,
-            theirs,
+            modules,
         )  # fmt: skip
         costs, block_rows = data.row_costs, model.block_rows
         self._mine = shards_of(costs, block_rows, cluster.shards)

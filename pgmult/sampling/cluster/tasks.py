@@ -45,7 +45,7 @@ class Task:
         The run's identity, and that of one driver's work on it.
     chain : int
     modules : tuple of str
-        Where classes of model and data are that are not of pgmult.
+        Where the classes of model and data are.
     start, stop, sweep : int
     cut : int
         The sweep after which the rows were written to files last.
