@@ -9,19 +9,11 @@ from pgmult.core._version import __version__
 
 def _warmup(options: argparse.Namespace) -> int:
     from pgmult.compiled.ahead import compile_everything
-    from pgmult.compiled.jit import cache_directory
     from pgmult.core.machine import available_cores
 
     began = perf_counter()
     compile_everything(available_cores())
-    seconds = perf_counter() - began
-    folder = cache_directory()
-    if folder is None:
-        print(f"Compiled in {seconds:.1f} s, in memory only: there is no folder to keep it in")
-        print("(see pgmult doctor)")
-    else:
-        files = len([*folder.iterdir()])
-        print(f"Ready in {seconds:.1f} s; machine code is in {folder} ({files} files)")
+    print(f"Compiled in {perf_counter() - began:.1f} s; cache of machine code: {_cache_in_words()}")
     return 0
 
 

@@ -117,7 +117,7 @@ class Guesses:
         several = sum(c.is_called("several") for c in counts) > 1  # likes, replies
         fractions = sum(c.kind == "numbers" and not c.is_time for c in self.columns)
         if fractions > _MOST_NUMBERS:  # a row is a thing that is measured, not a cell of a table
-            counts = [c for c in counts if c.is_sample_size or c.is_exact_count]
+            counts = [c for c in counts if c.is_exactly("sample size", "exact count")]
         counts = [c for c in ([] if several else counts) + weights if c in self.columns]
         self.count = counts[0] if counts else None
         self.shared = self._shares_in_rows()

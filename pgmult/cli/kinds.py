@@ -159,7 +159,7 @@ class ColumnGuess:
     def is_count(self) -> bool:
         """Whether it holds counts, and its name says so."""
         non_negative = self.kind == "whole numbers" and min(self.counts) >= 0
-        if self.is_sample_size:
+        if self.is_exactly("sample size"):
             return non_negative
         measured = self.is_called("body") and (self.missing or self.is_called("thing"))  # in grams
         amounts = [rules().names[role] for role in ("count", "amount")]
@@ -167,16 +167,10 @@ class ColumnGuess:
         is_amount = self.is_called("amount") and others <= {"of", "the"}
         return non_negative and (self.is_called("count") or is_amount) and not measured
 
-    @property
-    def is_sample_size(self) -> bool:
-        """Whether its name is that of the size of a sample."""
+    def is_exactly(self, *roles: str) -> bool:
+        """Whether its whole name says one of these roles."""
         name = self.name.lower().replace("_", "").replace(".", "")
-        return rules().names["sample size"].fullmatch(name) is not None
-
-    @property
-    def is_exact_count(self) -> bool:
-        """Whether its whole name is that of a count."""
-        return rules().names["exact count"].fullmatch(self.name.lower()) is not None
+        return any(rules().names[role].fullmatch(name) for role in roles)
 
     @property
     def is_survey_weight(self) -> bool:

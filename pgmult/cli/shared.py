@@ -520,8 +520,7 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> 
 
     if out is None and not as_rows:
         print_csv(sys.stdout, columns)
-        return
-    if out is not None and out.suffix == ".csv":
+    elif out is not None and out.suffix == ".csv":
         write_csv(out, columns)
     else:
         cells = [map(_cell, column) for column in columns.values()]
@@ -529,10 +528,10 @@ def write_table(columns: Mapping[str, Any], out: Path | None, as_rows: bool) -> 
         text = json.dumps(rows, ensure_ascii=False, indent=0) + "\n"
         if out is None:
             sys.stdout.write(text)
-            return
-        out.write_text(text, encoding="utf-8", newline="")
-    size = len(next(iter(columns.values())))
-    print(f"{size:,} rows: {out}", file=sys.stderr)
+        else:
+            out.write_text(text, encoding="utf-8", newline="")
+    if out is not None:
+        print(f"{len(next(iter(columns.values()))):,} rows: {out}", file=sys.stderr)
 
 
 def _cell(value: Any) -> object:
