@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from pgmult.compiled.jit import jit
 from pgmult.compiled.streams import open_stream, uniform
 
-_Floats = NDArray[np.float64]
-
 
 class ContextSteps(NamedTuple):
     """Observed sequences, as compiled functions take them.

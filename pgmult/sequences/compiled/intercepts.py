@@ -34,8 +34,7 @@ def _value(z, sd, fixed, taken, reached, begin, end):
     value = -0.5 * z * z
     for c in range(begin, end):
         psi = fixed[c] + sd * z
-        small = math.exp(-abs(psi))
-        value += taken[c] * psi - reached[c] * (max(psi, 0.0) + math.log1p(small))
+        value += taken[c] * psi - reached[c] * (max(psi, 0.0) + math.log1p(math.exp(-abs(psi))))
     return value
 
 

@@ -183,8 +183,7 @@ class MultinomialHMM(SequenceModel, Checked):
 
     def as_data(self, data: object) -> Sequences:
         """`as_sequences`; the model takes no inputs."""
-        sequences = sequences_for(type(self).__name__, data, *self.takes)
-        return sequences.of_states(self.num_states)
+        return sequences_for(type(self).__name__, data, *self.takes).of_states(self.num_states)
 
     def coords(self, data: Sequences) -> Coords:
         """Symbols and sequences by their names, where they have any."""
@@ -441,15 +440,14 @@ class MultinomialHMM(SequenceModel, Checked):
             moves = transition[leading(transition, cells), hidden]
             path[:, t] = hidden = one_of(chances[:, 0, t], moves)
         emits = emission[leading(emission, which[new]), path][..., data.channel_slices[0]]
-        symbols = one_of(chances[:, 1, :-1], emits)
-        return probs.reshape(-1, steps, data.num_symbols), symbols
+        return probs.reshape(-1, steps, data.num_symbols), one_of(chances[:, 1, :-1], emits)
 
     def replicate(self, rng: Generator, draw: Draw, data: Sequences) -> IntArray:
         """Sequences made anew from one draw of `predictive_variables`, as counts of steps."""
         return np.asarray(self.simulate(rng, self.state_of(draw), data).to_csr().toarray())
 
 
-_Terms = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+_Terms = tuple[FloatArray, ...]
 """Times, what is added, slopes and bases: see `pgmult.sequences.compiled.hmm.log_rising`."""
 
 
@@ -597,11 +595,9 @@ def dirichlet_rows(rng: Generator, concentration: FloatArray) -> FloatArray:
 
 def _row_terms(counts: FloatArray, slope: FloatArray, base: FloatArray) -> _Terms:
     """Log p(counts | x), Dirichlet rows of concentrations slope x + base integrated out."""
-    times = np.repeat([1.0, -1.0], [counts.size, len(counts)])
-    added, slopes, bases = (
-        np.concatenate([cells.ravel(), cells.sum(axis=1)]) for cells in (counts, slope, base)
-    )
-    return times, added, slopes, bases
+    parts = (counts, slope, base)
+    arrays = [np.concatenate([cells.ravel(), cells.sum(axis=1)]) for cells in parts]
+    return np.repeat([1.0, -1.0], [counts.size, len(counts)]), *arrays
 
 
 def _emission_terms(channels: list[FloatArray]) -> _Terms:
@@ -615,8 +611,8 @@ def _emission_terms(channels: list[FloatArray]) -> _Terms:
 
 def joined_terms(*parts: tuple[FloatArray, FloatArray, FloatArray]) -> _Terms:
     """Terms of cells and of totals, each by times, what is added and slopes; bases are 0."""
-    times, added, slopes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return times, added, slopes, np.zeros(len(times))
+    arrays = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+    return *arrays, np.zeros(len(arrays[0]))
 
 
 def sample_concentrations(
@@ -639,5 +635,4 @@ def sample_concentrations(
 def slice_log(rng: Generator, terms: _Terms, value: float, shape: float, rate: float) -> float:
     """One slice update, on its logarithm, of a positive number with a gamma prior."""
     drop = rng.standard_exponential()
-    x = compiled.slice_log(new_key(rng), math.log(value), drop, shape, rate, terms)
-    return math.exp(x)
+    return math.exp(compiled.slice_log(new_key(rng), math.log(value), drop, shape, rate, terms))

@@ -425,8 +425,7 @@ def uniform_sticks(num_symbols: int, concentration: float) -> tuple[FloatArray, 
     b = concentration * np.arange(num_symbols - 1, 0, -1)
     total = concentration + b
     mean_share, var_share = concentration / total, concentration * b / total**2 / (total + 1.0)
-    slope = mean_share * (1.0 - mean_share)
-    var = np.log1p(var_share / slope**2)
+    var = np.log1p(var_share / (mean_share * (1.0 - mean_share)) ** 2)
     mean = logit(mean_share) - 0.5 * var * (1.0 - 2.0 * mean_share)
     log_sd = 0.5 * np.log(var)
     for _ in range(_MOST_NEWTON_STEPS):

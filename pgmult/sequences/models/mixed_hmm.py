@@ -444,8 +444,7 @@ class SummedOut:
         """How often the categories of each row occurred, in expectation given observations."""
         T, M, size = self._data.num_steps, len(self._blank.initial), self._data.num_sequences
         log_p, smoothed, pairs = np.empty(T), np.empty((T, M)), np.zeros((T, M, M))
-        chains = self.chains(psi)
-        over_rows(compiled.smooth_paths, size, chains, log_p, smoothed, pairs, grain=1)
+        over_rows(compiled.smooth_paths, size, self.chains(psi), log_p, smoothed, pairs, grain=1)
         counts = tuple(np.zeros_like(before) for before in self.before)
         compiled.add_up_counts(self._blank, self.seen.which, smoothed, pairs, counts)
         return counts

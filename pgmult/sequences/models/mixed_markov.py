@@ -150,8 +150,7 @@ class MixedMarkovChain(Sampled[Sequences, MixedHMMState], MixedHMM):  # type: ig
     ) -> MixedHMMState:
         """The state with these weights and hyperparameters; transitions are averages over steps."""
         symbols, alike = np.eye(self.num_states), np.ones((self.num_states, self.num_states))
-        rows = HMMState(initial, alike, symbols, 1.0, 0.0, 1.0)
-        return self.whole(rows, w, x, UNTUNED, data)
+        return self.whole(HMMState(initial, alike, symbols, 1.0, 0.0, 1.0), w, x, UNTUNED, data)
 
     def step_probs(self, draw: Draw, data: Sequences, *, filtered: bool = False) -> FloatArray:
         """Probabilities of every step, ``(num_steps, num_symbols)``.
@@ -212,13 +211,11 @@ class _StickSampler:
         """The symbols with missing ones drawn, -1 after the last observation."""
         if not self.is_drawn.any():
             return self.symbols
-        paths = sample_paths(rng, self.model.chains(state, self.data))
-        return np.where(self.is_over, -1, paths)
+        return np.where(self.is_over, -1, sample_paths(rng, self.model.chains(state, self.data)))
 
     def transitions(self, symbols: IntArray) -> IntArray:
         """The steps into which both symbols are those of a transition."""
-        is_one = self.data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0)
-        return np.flatnonzero(is_one)
+        return np.flatnonzero(self.data.follows & (symbols >= 0) & (np.roll(symbols, 1) >= 0))
 
     def predictor(self, s: int, cells: IntArray | slice) -> Additive:
         """The predictor of a stick at some cells."""

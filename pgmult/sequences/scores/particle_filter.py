@@ -70,8 +70,7 @@ def own_streams(keys: NDArray[np.uint64]) -> list[Generator]:
     copies, streams = Counter[bytes](), []
     for key in keys:
         copies[key.tobytes()] += 1
-        counter = [0, 0, 0, copies[key.tobytes()]]
-        streams.append(keyed_generator(key, counter))
+        streams.append(keyed_generator(key, [0, 0, 0, copies[key.tobytes()]]))
     return streams
 
 

@@ -161,8 +161,7 @@ class PolyaGamma:
             statistics = self.active.statistics(omega, design)
             state = self.draw_weights(rng, state, *statistics, effects=False)
         later = conjugate.transition_sums(states, data.offsets, self.driving, about)
-        first = first_sums(states, data.offsets, first_mean)
-        return self.draw_dynamics(rng, state, later, first)
+        return self.draw_dynamics(rng, state, later, first_sums(states, data.offsets, first_mean))
 
     def step(self, rng: Rng, state: LDSState) -> LDSState:
         """One sweep over all variables, block after block of sequences."""
@@ -345,8 +344,7 @@ class ByLikelihood(PolyaGamma):
         place.dynamics[:], place.weights[:] = state.dynamics, state.weights
         scales.dynamics[:], scales.weights[:] = _rough_sds(held, len(x), spread)
         scales.white[:] = 1.0
-        observed = self.observations
-        chance = white_paths.walk(observed, held, place, slopes, flat, x, size, count)
+        chance = white_paths.walk(self.observations, held, place, slopes, flat, x, size, count)
         if -rng.standard_exponential() < chance:
             return state.changed(dynamics=place.dynamics, weights=place.weights, states=x)
         return state
