@@ -210,25 +210,6 @@ class _Draw(NamedTuple):
     probs: FloatArray
 
 
-class Matched(NamedTuple):
-    """Draws whose states are matched.
-
-    Attributes
-    ----------
-    taken : list of pairs
-        Draws of chains that have all states, and the place of each state in them.
-    matches : LabelMatches
-    agreement : array, ``(num_chains,)``
-    used : bool array, ``(num_chains,)``
-        As in `States`.
-    """
-
-    taken: list[tuple[_Draw, IntArray]]
-    matches: LabelMatches
-    agreement: FloatArray
-    used: BoolArray
-
-
 def states(
     run: Posterior, data: object = None, *, filtered: bool = False, probability: float = 0.9,
     max_draws: int = 200,
@@ -262,8 +243,7 @@ def states(
     model, data_of_run = run.model, sequences_of(run)
     decoded = data_of_run if data is None else sequences_of(run, data)
     decoded = replace(decoded, state_names=data_of_run.state_names)
-    matched = matched_draws(run, most)
-    taken = matched.taken
+    taken, matches, agreement, used = matched_draws(run, most)
     until_last = ~figures.is_after_last(data_of_run)
     weights = None if data_of_run.step_weights is None else data_of_run.step_weights[until_last]
     rows = [
@@ -282,15 +262,24 @@ def states(
         by_state.reshape(len(taken), -1), Averages.of(shares, probability),
         Averages.of(emission, probability), Averages.of(moves, probability), durations,
         *_decoded(model, taken, decoded, data is None, filtered), decoded,
-        matched.matches, matched.agreement, matched.used, probability, filtered,
+        matches, agreement, used, probability, filtered,
     )  # fmt: skip
 
 
-def matched_draws(run: Posterior, max_draws: int) -> Matched:
+def matched_draws(
+    run: Posterior, max_draws: int
+) -> tuple[list[tuple[_Draw, IntArray]], LabelMatches, FloatArray, BoolArray]:
     """Draws of a run whose states are matched over draws and chains, the most frequent first.
 
     States that are known at some steps come before, and need no matching: as if each had been seen
     at many more steps.
+
+    Returns
+    -------
+    taken : list of pairs
+        Draws of chains that have all states, and the place of each state in them.
+    matches, agreement, used
+        As in `States`.
     """
     data = sequences_of(run)
     T, named = data.num_steps, 0 if data.state_names is None else len(data.state_names)
@@ -318,7 +307,7 @@ def matched_draws(run: Posterior, max_draws: int) -> Matched:
         taken += zip(of_chain, places, strict=True)
     order, distance = matches.order[:, frequent], matches.distance[:, frequent]
     matches = replace(matches, order=order, distance=distance)
-    return Matched(taken, matches, (best == best[reference]).mean(axis=1), used)
+    return taken, matches, (best == best[reference]).mean(axis=1), used
 
 
 def _leaving(model: "MultinomialHMM", draw: _Draw, data: Sequences) -> FloatArray:

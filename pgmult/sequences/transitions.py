@@ -325,7 +325,7 @@ def transitions(
         taken = [(draw, np.arange(len(names))) for draw in draws_with_states(run, data, most)]
         what = "symbol"
     else:
-        taken, what = matched_draws(run, most).taken, "hidden state"
+        taken, what = matched_draws(run, most)[0], "hidden state"
         names = data.names_of_states(model.num_states)
     variables = model.predictive_variables
     values = {name: np.array([draw.values[name] for draw, _ in taken]) for name in variables}
