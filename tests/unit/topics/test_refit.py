@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import topic_runs
 
-from pgmult import StickBreaking
+from pgmult import Posterior, StickBreaking
 from pgmult.topics import CorrelatedTopics, as_corpus, with_covariates
 from pgmult.topics.fits import refit
 
@@ -72,7 +72,7 @@ def test_what_cannot_be_refitted_is_refused():
         refit(run_of(TOPICS), plain)
     with pytest.raises(ValueError, match="must have no content"):
         refit(run_of(TOPICS), with_covariates(plain, table, "~ party", content="~ party"))
-    by_time = run_of(TOPICS)
-    by_time._draws["topics"] = by_time["topics"][:, :, :, None]
+    topics = run_of(TOPICS)["topics"][:, :, :, None]
+    by_time = Posterior({"topics": topics}, dims={"topics": ("topic", "time", "word")})
     with pytest.raises(ValueError, match="words that do not vary by group"):
         refit(by_time, with_covariates(plain, table, "~ party"))
