@@ -231,7 +231,7 @@ class Potential:
         return LevelGaussian(self, mean, bent, prior)
 
     def _find_bent(self, scales: bytes) -> Eigenbases:
-        """Those of a K_rows a' and b K_columns b', of each stick."""
+        """Eigenbases of a K_rows a' and b K_columns b', of each stick."""
         gaussian = self._sticks.bases(scales)
         rows = self._rows * gaussian.row_cov * self._rows.transpose(0, 2, 1)
         columns = self._columns.transpose(0, 2, 1) * gaussian.column_cov * self._columns

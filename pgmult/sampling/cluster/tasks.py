@@ -296,7 +296,7 @@ class _Sweeps:
         return self._known[sweep]
 
     def asks(self, sweep: int) -> NumberedAsks:
-        """Those that moved rows in a sweep before the task."""
+        """Return the questions that moved rows in a sweep before the task."""
         asks = self.record(sweep).asks
         return asks[:-1] if sweep > self._task.sweep else asks
 

@@ -215,7 +215,7 @@ class StructuralTopics(topic_model.TopicModel[StructuredCorpus]):
         return WordsByGroup(*about, self.content)
 
     def from_allocation(self, rng: Generator, at: Searched, data: Any) -> StructuralTopicsState:
-        """As every topic model; with groups after some sweeps in which their words may differ."""
+        """The start of every topic model; words of groups may differ after some sweeps of them."""
         state: StructuralTopicsState = super(StructuralTopics, self).from_allocation(rng, at, data)
         if isinstance(words := self.words(data), WordsByGroup):
             held = partial(self.shared_step, words=replace(words, hold=True))
