@@ -650,8 +650,9 @@ def _refuse_texts(cells: Array) -> None:
     lengths = [len(word) for word in words]
     if max(lengths) > 1 and (len(set(words)) == len(words) or np.mean(lengths) > _OF_A_WORD):
         raise ValueError(
-            f"data must be sequences, got strings such as {brief(words[0])}: list(data) makes each"
-            " a sequence of characters, [data] makes all of them one sequence of words"
+            f"data must be sequences, got a column of {len(words):,} strings such as"
+            f" {brief(words[0])}: list(data) takes each for a sequence of characters, [data] all of"
+            " them for one sequence of words"
         )
 
 
@@ -665,14 +666,16 @@ def _as_part(cells: object, s: int) -> tuple[str, Array | scipy.sparse.csr_array
         name, cells = cells.columns[0], cells.to_numpy()
         if cells.dtype == object:
             hint = f"give a column of lists or strings alone: frame[{name!r}]"
-            raise TypeError(f"data must hold integers, strings or counts, got other cells ({hint})")
+            got = f"other cells in sequence {s + 1} ({hint})"
+            raise TypeError(f"data must hold integers, strings or counts, got {got}")
     elif isinstance(cells, _Column):
         missing, cells = np.asarray(cells.isna()), cells.to_numpy()
         cells = np.where(missing, np.array(None), cells) if cells.dtype == object else cells
     elif not isinstance(cells, list | tuple | np.ndarray):
         raise TypeError(
             "data must be a list, string, array, Series or DataFrame of counts for each sequence,"
-            f" got {brief(cells)} (decode bytes; give values of a dict and names=)"
+            f" got {brief(cells)} for number {s + 1} (decode bytes; give values of a dict and"
+            " names=)"
         )
     if isinstance(cells, list | tuple) and any(isinstance(x, str) for x in cells):
         labels = np.empty(len(cells), dtype=object)

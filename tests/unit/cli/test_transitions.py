@@ -119,7 +119,7 @@ def test_forecasts_that_need_inputs_name_the_option(place, capsys):
     there = str(place / "warm")
     assert main(["sequences", "fit", table, *words, "--inputs", "~ warm", *FIT, there]) == 0
     assert main(["sequences", "forecast", there, "--steps", "2"]) != 0
-    assert "by --future TABLE" in capsys.readouterr().err
+    assert "--future)" in capsys.readouterr().err
     out = str(place / "effects.csv")
     assert main(["sequences", "effects", there, "warm", "--at", "warm=0,0.5", "--out", out]) == 0
     assert {row["warm"] for row in read(out)} == {"0", "0.5"}
