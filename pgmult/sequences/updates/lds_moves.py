@@ -449,10 +449,12 @@ def rescaled(state: LDSState, g: FloatArray) -> LDSState:
 
 def laid_out(flat: FloatArray, state: LDSState) -> Place:
     """Parts of a vector in the shapes of dynamics, weights and states."""
-    parts = state.dynamics, state.weights, state.states
-    ends = np.cumsum([part.size for part in parts])
-    pieces = zip(np.split(flat, ends[:-1]), parts, strict=True)
-    return Place(*(piece.reshape(part.shape) for piece, part in pieces))
+    b, w, x = state.dynamics, state.weights, state.states
+    middle = b.size + w.size  # sliced by hand: numpy's split takes a tenth of a short sweep
+    return Place(
+        flat[: b.size].reshape(b.shape), flat[b.size : middle].reshape(w.shape),
+        flat[middle:].reshape(x.shape),
+    )  # fmt: skip
 
 
 def _rough_sds(
