@@ -91,7 +91,11 @@ def stepping(broken, model=MODEL):
 
 def binomials_of(change):
     """With other numbers in place of what each stick takes and what reaches it."""
-    return stepping(mutant(MODEL, binomials=lambda self, data: change(*MODEL.binomials(data))))
+
+    def binomials(self, data):
+        return np.stack(change(*MODEL.binomials(data)))
+
+    return stepping(mutant(MODEL, binomials=binomials))
 
 
 def total_for_reaching(taken, reaching):

@@ -10,6 +10,7 @@ import pgmult
 from pgmult.core.potentials import DensePotential
 from pgmult.links import StickBreaking
 from pgmult.priors import HalfT, MatrixNormalInverseWishart
+from pgmult.sampling.blocks import Sums
 from pgmult.sequences.active_sticks import ActiveSticks, Pairs
 from pgmult.sequences.compiled import white_paths
 from pgmult.sequences.data.sequences import as_sequences
@@ -351,7 +352,10 @@ def sites_alone(self, rng, state, data):
     state, held, _ = moves.local_step(rng, state)
 
     def ask(question):
-        return self.answer(question, rng, state, held, data)[2]
+        if not question.of_held:
+            return self.answer(question, rng, state, held, data)[2]
+        sums = getattr(held, question.method)(*question.arrays)
+        return Sums((), sums if isinstance(sums, tuple) else (sums,))
 
     moved, _ = moves.around_sites(rng, state, ask)
     sd = moved.noise_sd

@@ -400,7 +400,7 @@ class TestSequences:
         code, text, _ = run(capsys, *fit, *FEW)
         assert code == 0
         text = " ".join(text.split())
-        assert "10 observations that were held out, up to 5 steps ahead" in text
+        assert "What was held out (10 observations, up to 5 steps)" in text
         assert "Each step is predicted from those before it, by draws given all other steps" in text
         code, text, _ = run(capsys, "sequences", "compare", out, out)
         text = " ".join(text.split())
