@@ -91,7 +91,7 @@ def _tastes(data: ChoiceRows, coefficients: Estimand) -> Section:
         note="Drawn: what one standard deviation of an attribute, among the alternatives of an"
         " occasion, adds to the log odds of being chosen, on average over people.",
     )  # fmt: skip
-    how = "Coefficients in units of the attributes: mean and differences of people [90 % interval]."
+    how = "Coefficients per unit of each attribute: mean and sd over people [90 % intervals]."
     rows = list(zip(data.names.tolist(), *cells, strict=True))
     return Section(
         "Tastes", how, head=("attribute", *head), figures=[figure], is_drawn=True, rows=rows
@@ -113,7 +113,10 @@ def _economics(run: Posterior, price: str | None) -> list[Section]:
         note = f"How much {price} makes up for one unit of an attribute, or for another label."
         sections.append(_beside(worth(run, price), "Worth", note))
     if data.alternatives is not None and len(data.alternatives) <= _MOST_ALTERNATIVES:
-        note = f"Percent change of the first one's share if {price} of the second grows by 1 %."
+        note = (
+            "Percent change of the share of the first alternative where"
+            f" {price} of the second rises by 1 %."
+        )
         changes = elasticities(run, price, by=data.named)
         sections.append(_beside(changes, "Elasticities", note, line=0.0))
     return sections

@@ -267,7 +267,8 @@ def _sequences(options: Options, say: Say) -> Made:
     data, later = rain_by_week().split(-_AHEAD)
     assert data.alphabet is not None
     dry = data.alphabet.tolist().index("dry")
-    say(f"{7 * _WEEKS:,} days of Seattle, 2012 to 2015: dry, light rain, {_HEAVY:.0f} mm or more")
+    say(f"{_WEEKS} weeks of Seattle, 2012 to 2015: dry days, days of light rain, and of heavy rain")
+    say(f"({_HEAVY:.0f} mm or more)")
     say(f"The last {_AHEAD} weeks are hidden from the model, and it is not given the season")
     days = seattle_rain()["day"][3::7][: data.num_steps]  # Wednesdays
     months = days.astype("datetime64[M]").astype(int) % 12
@@ -303,7 +304,7 @@ def _regression(options: Options, say: Say) -> Made:
     people = read({name: table[name].repeat(often) for name in ("sex", "department", "decision")})
     admitted = people["decision"] == "admitted"
     raw = [100.0 * admitted[people["sex"] == sex].mean() for sex in ("women", "men")]
-    say(f"{len(admitted):,} applicants to six departments of Berkeley, 1973")
+    say(f"{len(admitted):,} applicants to six departments of UC Berkeley, 1973")
     say(f"{raw[1]:.0f} % of the men were admitted, {raw[0]:.0f} % of the women")
     return Made(
         AdditiveRegression(), people.rows("decision ~ sex + (1 + sex | department)"),

@@ -296,8 +296,8 @@ def _lasting(change: NextChange) -> str:
     if data.num_sequences == 1:
         now, then, p = names[change.present[0]], int(change.then[0].argmax()), change.then[0].max()
         if middle[0] == 0:
-            first = f"{change.lasts[0, 0]:.2f}), most likely to {names[then]} ({p:.2f})"
-            return f"The present {now} is likely to change at once (probability {first}."
+            soon = f"likely to change at once (probability {change.lasts[0, 0]:.2f})"
+            return f"The present {now} is {soon}, most likely to {names[then]} ({p:.2f})."
         if middle[0] >= change.horizon:
             return f"The present {now} continues for {most} (median)."
         top = f"{high[0]}{' or more' * int(high[0] >= change.horizon)}"
