@@ -206,13 +206,14 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         return np.where(rng.uniform(size=len(length)) < _SHORT, 0.5 * length, length)
 
     def carried(
-        self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows, *q: FloatArray
-    ) -> tuple[MixedLogitState, FloatArray, Sums]:
+        self, rng: None, state: MixedLogitState, white: FloatArray, data: ChoiceRows,
+        *population: FloatArray,
+    ) -> tuple[MixedLogitState, FloatArray, Sums]:  # fmt: skip
         """Tastes carried along; log density of a block's people, and its slope in (mean, b, root).
 
         Parameters
         ----------
-        q : arrays
+        population : arrays
             Mean, coefficients and root of the population, of scaled attributes.
         white : array, ``(num_attributes, num_lanes)``
             Distances of tastes from their means, in standard deviations.
@@ -221,8 +222,8 @@ class MixedLogit(Checked, SweepsInBlocks[ChoiceRows, MixedLogitState]):
         tastes, values, of_root = frame.empty(d), frame.empty(), frame.empty(d, d)
         slopes = frame.empty(d + len(state.coefficients))
         frame.over(
-            carry_rows, laid_out(data), sites_of(data, state.tuning.base), Population(*q), white,
-            (tastes, values, slopes, of_root),
+            carry_rows, laid_out(data), sites_of(data, state.tuning.base), Population(*population),
+            white, (tastes, values, slopes, of_root),
         )  # fmt: skip
         with np.errstate(invalid="ignore"):
             sums = values.sum(keepdims=True), slopes.sum(axis=1), of_root[frame.where].sum(axis=1)

@@ -82,7 +82,7 @@ class PathTuning:
 
 
 UNTUNED = PathTuning(np.empty(0), np.empty(0))
-"""Of states whose sampler learns nothing."""
+"""The tuning of states whose sampler learns nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -269,9 +269,7 @@ def _slopes(lanes, depth, softmax):
 def _gain(lanes, precision, depth, softmax):
     """Return the log density of x less that of `old`."""
     gain, half = splat(0.0), splat(0.5)
-    if (
-        softmax
-    ):  # the change of log sum exp(psi); `angle` has served, and is room for its logarithms
+    if softmax:  # the change of log sum exp(psi); `angle` has served, and holds its logarithms
         before, total_before = _sum_exponentials(lanes, lanes.old, depth)
         after, total_after = _sum_exponentials(lanes, lanes.x, depth)
         store(lanes.angle, 0, divide(total_after, total_before))
